@@ -61,13 +61,7 @@ class CompactFile(NamedTuple):
 
 
 def layer_sizes(config: dict[str, Any]) -> list[tuple[int, int]]:
-    """The input size and the units of each layer of a language model.
-
-    >>> from keras_onlstm.compact import layer_sizes
-    >>> sizes = {"embedding_dim": 150, "units": 300, "num_layers": 3, "tie_weights": True}
-    >>> layer_sizes(sizes)
-    [(150, 300), (300, 300), (300, 150)]
-    """
+    """The input size and the units of each layer of a language model."""
     last = config["embedding_dim" if config["tie_weights"] else "units"]
     units = [config["units"]] * (config["num_layers"] - 1) + [last]
     return list(zip([config["embedding_dim"], *units[:-1]], units, strict=True))
@@ -96,8 +90,7 @@ def weight_shapes(config: dict[str, Any]) -> Iterator[tuple[str, Shape]]:
 
 def read_compact(path: StrPath) -> CompactFile:
     """Reads and checks a compact file; raises `ValueError` if it is damaged."""
-    path = Path(path)
-    if not path.is_file():
+    if not Path(path).is_file():
         raise FileNotFoundError(f"{path}: the file does not exist.")
     try:
         return _contents(read_npz(path))
@@ -113,13 +106,11 @@ def damaged(path: StrPath, error: Exception) -> ValueError:
 def _contents(arrays: dict[str, np.ndarray]) -> CompactFile:
     header = parse_json(arrays[METADATA].tobytes(), {"config": ([CONFIG], CONFIG), "about": object})
     is_ensemble = isinstance(header["config"], list)
-    configs = header["config"] if is_ensemble else [header["config"]]
-    if not configs:
+    headers = header["config"] if is_ensemble else [header["config"]]
+    if not headers:
         raise ValueError("it contains no model")
-    words = configs[0]["vocabulary"]  # not repeated for the other models
-    configs = [
-        {name: config[name] for name in CONFIG} | {"vocabulary": words} for config in configs
-    ]
+    words = headers[0]["vocabulary"]  # not repeated for the other models
+    configs = [{name: c[name] for name in CONFIG} | {"vocabulary": words} for c in headers]
     indices, weights = itertools.count(), []
     for config in configs:
         size = config["vocabulary_size"]
@@ -132,36 +123,23 @@ def _contents(arrays: dict[str, np.ndarray]) -> CompactFile:
 
 def _weight(arrays, index, shape):
     """Returns the weight at `index`, and checks its shape and that it is finite."""
-    parts = {"integers": ("int8", shape), "factors": ("float32", shape[1:])}
+    parts = {f"{index}.integers": ("int8", shape), f"{index}.factors": ("float32", shape[1:])}
     if len(shape) != 2:
-        parts = {"values": ("float32", shape)}
-    names = [f"{index}.{part}" for part in parts]
-    for name, expected in zip(names, parts.values(), strict=True):
+        parts = {f"{index}.values": ("float32", shape)}
+    for name, expected in parts.items():
         array = arrays.get(name)
         if array is None or (array.dtype, array.shape) != expected:
             raise ValueError(f"{name} is not {expected[0]} of shape {expected[1]}")
-    *integers, floats = (arrays[name] for name in names)
+    *integers, floats = (arrays[name] for name in parts)
     # With this limit, the product of a factor and an integer up to 127 is finite too.
     maximum = np.finfo("float32").max / (128 if integers else 1)
     if not (np.abs(floats) <= maximum).all():  # false for NaN
-        raise ValueError(f"{' times '.join(names)} is not finite")
+        raise ValueError(f"{' times '.join(parts)} is not finite")
     return Weight(integers[0], floats) if integers else Weight(floats, None)
 
 
 class CompactModel(DistanceModel):
-    """The ON-LSTM language models of a compact file; computes distances without Keras.
-
-    Args:
-        contents: result of `read_compact`.
-
-    Example:
-
-    >>> from keras_onlstm.compact import CompactModel, read_compact
-    >>> from keras_onlstm.loading import SHIPPED
-    >>> model = CompactModel(read_compact(SHIPPED))
-    >>> model.distances(["prices fell"])[0].shape
-    (15, 2)
-    """
+    """The ON-LSTM language models of a compact file; computes distances without Keras."""
 
     gates = ("forget", "input")
 
@@ -186,13 +164,11 @@ class _LanguageModel:
     """A language model without its softmax."""
 
     def __init__(self, config: dict[str, Any], weights: list[Weight]) -> None:
-        named = list(zip((name for name, _ in weight_shapes(config)), weights, strict=True))
-        self._embeddings = dict(named)["embeddings"]
-        parts = ("kernel", "recurrent", "bias")
-        arrays = iter([weight.values() for name, weight in named if name in parts])
+        self._embeddings = weights[0]
+        first = 2 if config["tie_weights"] else 1  # the order of `weight_shapes`
         self._layers = [
-            _Layer(*layer, config["chunk_size"])
-            for layer in zip(arrays, arrays, arrays, strict=True)
+            _Layer(config["chunk_size"], *(weight.values() for weight in weights[i : i + 3]))
+            for i in range(first, first + 3 * config["num_layers"], 3)
         ]
 
     def distances(self, ids: np.ndarray) -> np.ndarray:
@@ -211,9 +187,7 @@ class _Layer:
     One tanh computes all gates of the LSTM, because sigmoid(x) = (1 + tanh(x / 2)) / 2.
     """
 
-    def __init__(
-        self, kernel: np.ndarray, recurrent: np.ndarray, bias: np.ndarray, chunk_size: int
-    ) -> None:
+    def __init__(self, chunk_size, kernel, recurrent, bias):
         self.units, self.chunk_size = len(recurrent), chunk_size
         offsets = gate_offsets(self.units, chunk_size)
         scale = np.ones_like(bias)

@@ -1,7 +1,7 @@
 """Conversion of weights from and to the authors' implementations.
 
-The authors' checkpoints are pickles, which can run code when they are loaded. Here weights are
-plain arrays with the names of their state dict, in `.npz` or `.safetensors` files.
+The authors' checkpoints are pickles, which can run code when loaded. Here weights are plain arrays
+with the names of their state dict, in `.npz` or `.safetensors` files.
 """
 
 from keras_onlstm.convert.array_files import read_arrays, write_arrays

@@ -16,13 +16,9 @@ from keras_onlstm.utils.libraries import not_installed
 def read_arrays(path: StrPath) -> dict[str, np.ndarray]:
     """Reads the arrays of an `.npz` or `.safetensors` file, by name. Neither can run code.
 
-    Args:
-        path: the file, ending in `.npz` or `.safetensors`.
-
     Raises:
         FileNotFoundError: if the file does not exist.
-        ValueError: if it has another ending, is damaged, or contains anything except plain arrays,
-            such as pickled objects.
+        ValueError: if it has another ending, is damaged, or contains anything except plain arrays.
         ImportError: if `safetensors` is needed and not installed.
 
     Example:
@@ -51,15 +47,10 @@ def read_arrays(path: StrPath) -> dict[str, np.ndarray]:
 
 
 def write_arrays(path: StrPath, arrays: Mapping[str, npt.ArrayLike]) -> None:
-    """Writes arrays atomically to an `.npz` or `.safetensors` file.
-
-    Args:
-        path: the file, ending in `.npz` or `.safetensors`.
-        arrays: mapping from names to arrays of numbers.
+    """Writes arrays of numbers, by name, atomically to an `.npz` or `.safetensors` file.
 
     Raises:
-        ValueError: if the file has another ending, or an array cannot be stored in it without
-            pickle.
+        ValueError: if the file has another ending, or an array cannot be stored without pickle.
         ImportError: if `safetensors` is needed and not installed.
 
     Example:
@@ -67,8 +58,6 @@ def write_arrays(path: StrPath, arrays: Mapping[str, npt.ArrayLike]) -> None:
     >>> import numpy as np
     >>> from keras_onlstm import convert
     >>> convert.write_arrays("weights.npz", {"decoder.bias": np.zeros(3)})
-    >>> convert.read_arrays("weights.npz")
-    {'decoder.bias': array([0., 0., 0.])}
     """
     kind = _kind(path)
     plain: dict[str, Any] = {}
@@ -76,8 +65,8 @@ def write_arrays(path: StrPath, arrays: Mapping[str, npt.ArrayLike]) -> None:
         array = np.asarray(array)
         if array.dtype.kind not in "fiubc":  # numbers
             raise ValueError(
-                f"{name} is {array.dtype}, not numbers that NumPy can store. Leave it out, or "
-                "convert it, for example bfloat16 to float32."
+                f"{name} is {array.dtype}, not numbers that NumPy can store. Convert bfloat16 to "
+                "float32, or leave it out."
             )
         # Native byte order and C order, because safetensors copies the bytes unchanged.
         plain[name] = np.asarray(array, array.dtype.newbyteorder("="), order="C")
@@ -85,9 +74,9 @@ def write_arrays(path: StrPath, arrays: Mapping[str, npt.ArrayLike]) -> None:
         with replacing(path) as temporary:
             np.savez(temporary, **plain)
         return
-    save = _safetensors().save
+    safetensors = _safetensors()
     try:
-        content = save(plain)
+        content = safetensors.save(plain)
     except Exception as error:  # its own class, for unsupported dtypes
         raise ValueError(f"{path}: {error}. Store another dtype, or write .npz.") from error
     with replacing(path) as temporary:
@@ -137,16 +126,13 @@ class StateDict:
         return StateDict(self.arrays, self.model).pop(name, shape).shape
 
     def pop(self, name: str, shape: tuple[int | str, ...], reason: str | None = None) -> np.ndarray:
-        """Removes an array and returns it in float32 or float64.
+        """Removes an array, checks it, and returns it in float32 or float64.
 
-        `shape` has letters for unknown sizes; `reason` explains it in the message. Raises
-        `ValueError` for arrays that are missing, of another shape, not of floating point, or not
-        finite.
+        `shape` has letters for unknown sizes; `reason` explains it in the message.
         """
         if name not in self.arrays:
             raise ValueError(
-                f"{name} is missing. Pass the whole state dict of the authors' {self.model}, under "
-                "its names."
+                f"{name} is missing. Pass the whole state dict of the authors' {self.model}."
             )
         array = np.asarray(self.arrays.pop(name))
         if array.dtype.kind != "f":
@@ -156,25 +142,20 @@ class StateDict:
             for size, expected in zip(array.shape, shape, strict=True)
         )
         if not fits:
-            expected = str(shape).replace("'", "")
+            expected = str(shape).replace("'", "") + (f": {reason}" if reason else "")
             raise ValueError(
-                f"{name} has shape {array.shape}, not {expected}"
-                + (f": {reason}." if reason else ".")
-                + " Pass the arrays of one model, as in its state dict."
+                f"{name} has shape {array.shape}, not {expected}. Pass the arrays of one model."
             )
         if not (np.abs(array) <= np.finfo("float32").max).all():
-            raise ValueError(
-                f"{name} is not finite in float32: training diverged, or the file is damaged. Use "
-                "another checkpoint."
-            )
+            raise ValueError(f"{name} is not finite in float32. Use another checkpoint.")
         return np.asarray(array, "float64" if array.dtype.itemsize > 4 else "float32")
 
     def check_empty(self) -> None:
         """Raises `ValueError` if arrays were not read; the message names the first."""
         if self.arrays:
-            others = len(self.arrays) - 1
+            name, *others = self.arrays
+            also = f", nor are {len(others)} more arrays" if others else ""
             raise ValueError(
-                f"{next(iter(self.arrays))} is not in the state dict of the authors' {self.model}"
-                + (f", nor are {others} more arrays. " if others else ". ")
-                + "Leave out what the model does not need."
+                f"{name} is not in the state dict of the authors' {self.model}{also}. Leave out "
+                "what the model does not need."
             )

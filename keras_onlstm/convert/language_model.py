@@ -28,10 +28,9 @@ def from_torch(
 ) -> list[np.ndarray]:
     """Converts the weights of one cell of the authors' implementation for `layer.set_weights`.
 
-    The authors' parameters are named `ih.0.weight`, `ih.0.bias`, `hh.weight` and `hh.bias`, with
+    The authors' parameters `ih.0.weight`, `ih.0.bias`, `hh.weight` and `hh.bias` have
     K = 4 * units + 2 * units // chunk_size rows in the order of `keras_onlstm.onlstm.step.GATES`.
-    For a cell trained with weight dropout at rate p, pass `(1 - p) * hh.weight`, which it uses at
-    evaluation.
+    For a cell trained with weight dropout at rate p, pass `(1 - p) * hh.weight`.
 
     Source: https://github.com/yikangshen/Ordered-Neurons.
 
@@ -40,14 +39,11 @@ def from_torch(
         ih_bias: (K,) array.
         hh_weight: (K, units) array.
         hh_bias: (K,) array.
-        chunk_size: integer, the authors' `chunk_size`.
+        chunk_size: the authors' `chunk_size`.
 
     Returns:
         `[kernel, recurrent_kernel, bias]`: arrays (input_dim, K), (units, K) and (K,); the bias is
         the sum of the two.
-
-    Raises:
-        ValueError: if the shapes do not fit an ON-LSTM cell with that `chunk_size`.
 
     Example:
 
@@ -59,32 +55,23 @@ def from_torch(
     >>> kernel.shape, recurrent_kernel.shape, float(bias[0])
     ((3, 20), (4, 20), 2.0)
     """
-    matrices = {"ih_weight": ih_weight, "hh_weight": hh_weight}
-    biases = {"ih_bias": ih_bias, "hh_bias": hh_bias}
-    kernel, recurrent_kernel, *offsets = _checked({**matrices, **biases}, chunk_size, 0)
-    return [kernel.T.copy(), recurrent_kernel.T.copy(), offsets[0] + offsets[1]]
+    arrays = {
+        "ih_weight": ih_weight, "hh_weight": hh_weight, "ih_bias": ih_bias, "hh_bias": hh_bias
+    }  # fmt: skip
+    kernel, recurrent_kernel, *biases = _checked(arrays, chunk_size, 0)
+    return [kernel.T.copy(), recurrent_kernel.T.copy(), biases[0] + biases[1]]
 
 
 def to_torch(
     kernel: npt.ArrayLike, recurrent_kernel: npt.ArrayLike, bias: npt.ArrayLike, chunk_size: int
 ) -> list[np.ndarray]:
-    """Converts the weights of a layer to those of a cell of the authors' implementation.
-
-    The inverse of `from_torch`, except that `hh_bias` is zeros.
-
-    Source: https://github.com/yikangshen/Ordered-Neurons.
+    """Converts a layer's weights to the arguments of `from_torch`, its inverse; `hh_bias` is zeros.
 
     Args:
         kernel: (input_dim, K) array, K = 4 * units + 2 * units // chunk_size.
         recurrent_kernel: (units, K) array.
         bias: (K,) array.
-        chunk_size: integer, the layer's `chunk_size`.
-
-    Returns:
-        `[ih_weight, ih_bias, hh_weight, hh_bias]`, the arguments of `from_torch`.
-
-    Raises:
-        ValueError: if the shapes do not fit an ON-LSTM layer with that `chunk_size`.
+        chunk_size: the layer's `chunk_size`.
 
     Example:
 
@@ -105,10 +92,8 @@ def _checked(arrays, chunk_size, axis):
     (first, kernel), (second, recurrent_kernel), *_ = arrays.items()
     if kernel.ndim != 2 or recurrent_kernel.ndim != 2:
         form = ("(K, input_dim) and (K, units)", "(input_dim, K) and (units, K)")[axis]
-        raise ValueError(
-            f"{first} and {second} must be matrices, {form}, not arrays of shapes {kernel.shape} "
-            f"and {recurrent_kernel.shape}."
-        )
+        shapes = f"{kernel.shape} and {recurrent_kernel.shape}"
+        raise ValueError(f"{first} and {second} must be matrices, {form}, got shapes {shapes}.")
     units = recurrent_kernel.shape[1 - axis]
     if isinstance(chunk_size, bool) or chunk_size < 1 or units % chunk_size:
         raise ValueError(f"chunk_size={chunk_size} does not divide the {units} units of {second}.")
@@ -141,29 +126,25 @@ def language_model_from_arrays(
     - `decoder.weight` (V, units of the last layer), `decoder.bias` (V,).
 
     If `decoder.weight` is missing or equals `encoder.weight`, weights are tied.
-    `rnn.cells.i.hh._weight`, a copy of `hh.weight` in models trained without weight dropout, is
-    ignored. `rnn.cells.i.hh.weight_raw`, the weight before AWD-LSTM's `WeightDrop`, is used instead
-    of `hh.weight`.
+    `rnn.cells.i.hh._weight`, a copy of `hh.weight`, is ignored. `rnn.cells.i.hh.weight_raw`, the
+    weight before AWD-LSTM's `WeightDrop`, is used instead of `hh.weight`.
 
     Source: https://github.com/yikangshen/Ordered-Neurons, `model.py` and `ON_LSTM.py`, and
     `weight_drop.py` of https://github.com/salesforce/awd-lstm-lm.
 
     Args:
         arrays: mapping from these names to arrays of floating-point numbers.
-        chunk_size: integer, the authors' `chunk_size`.
+        chunk_size: the authors' `chunk_size`.
         vocabulary: list of V words in the order of their ids, or `None`.
         weight_dropout: the authors' `wdrop`, in [0, 1); 0.45 in their recipe. State dicts do not
-            contain it. Their model evaluates with `(1 - wdrop) * hh.weight`, which becomes the
-            recurrent kernel; `hh.weight_raw` is not scaled. `wdrop` is also the default of the
+            contain it. The recurrent kernel becomes `(1 - wdrop) * hh.weight`, with which their
+            model evaluates; `hh.weight_raw` is not scaled. `wdrop` is also the default of the
             model's `recurrent_weight_dropout`.
         **kwargs: the dropouts, `seed`, `name` and `dtype` of `LanguageModel`.
 
-    Returns:
-        The `LanguageModel`, built.
-
     Raises:
-        ValueError: if an array is missing, unknown, of another shape, not of floating point or not
-            finite, or if `LanguageModel` cannot have layers of these sizes.
+        ValueError: if an array is missing, unknown, not finite or of a wrong shape or dtype, or if
+            `LanguageModel` cannot have layers of these sizes.
 
     Example:
 
@@ -172,9 +153,8 @@ def language_model_from_arrays(
     >>> model = LanguageModel(20, embedding_dim=8, units=16, chunk_size=4)
     >>> model.build()
     >>> arrays = convert.language_model_to_arrays(model)
-    >>> again = convert.language_model_from_arrays(arrays, chunk_size=4)
-    >>> again.count_params() == model.count_params()
-    True
+    >>> convert.language_model_from_arrays(arrays, chunk_size=4).count_params()
+    5256
     """
     weight_dropout = _rate(weight_dropout)
     chunk_size = check_integer("chunk_size", chunk_size)
@@ -231,36 +211,21 @@ def language_model_to_arrays(
         weight_dropout: the `wdrop` of the authors' model, in [0, 1): `hh.weight` is divided by
             `1 - wdrop`, because that model multiplies with it at evaluation.
 
-    Returns:
-        Dictionary from names to arrays, float64 where the model is float64, else float32.
-
     Raises:
         ValueError: if the model has LSTM layers or is not built.
-
-    Example:
-
-    >>> from keras_onlstm import convert
-    >>> from keras_onlstm.models import LanguageModel
-    >>> model = LanguageModel(20, embedding_dim=8, units=16, num_layers=1, chunk_size=4)
-    >>> model.build()
-    >>> convert.language_model_to_arrays(model)["rnn.cells.0.hh.weight"].shape
-    (36, 8)
     """
     weight_dropout = _rate(weight_dropout)
     config = model.get_config()
     if config["recurrent"] != "onlstm":
         raise ValueError(
-            "The model has LSTM layers, but the authors' state dict is for ON-LSTM layers only. "
-            "Save it with model.save."
+            "The model has LSTM layers, but the authors' has ON-LSTM. Save it with model.save."
         )
     if not model.built:
         raise ValueError("The model has no weights yet. Call model.build() first.")
     arrays = {"encoder.weight": variable_array(model.embeddings)}
     for index, layer in enumerate(model.recurrent_layers):
-        cell = layer.cell
-        kernel, recurrent_kernel, bias = map(
-            variable_array, (cell.kernel, cell.recurrent_kernel, cell.bias)
-        )
+        variables = layer.cell.kernel, layer.cell.recurrent_kernel, layer.cell.bias
+        kernel, recurrent_kernel, bias = map(variable_array, variables)
         parts = to_torch(kernel, recurrent_kernel, bias, config["chunk_size"])
         parts[2] /= 1 - weight_dropout
         for part, array in zip(_PARTS, parts, strict=True):
@@ -291,17 +256,16 @@ def _pop_cell(state, index, inputs, chunk_size, scale):
     duplicate = state.arrays.pop(f"{prefix}hh._weight", hh_weight)
     if not np.array_equal(duplicate, hh_weight):
         raise ValueError(
-            f"{prefix}hh._weight differs from {name}, but must be a copy of it. Pass only the "
-            f"correct one, as {name}."
+            f"{prefix}hh._weight differs from {name}, but must be a copy of it. Pass only {name}."
         )
     rows, units = hh_weight.shape
     if units % chunk_size or rows != gate_width(units, chunk_size):
         chunks, rest = divmod(rows - 4 * units, 2)
         fits = chunks > 0 and not rest and units % chunks == 0
+        hint = f"Pass chunk_size={units // chunks}" if fits else "It is not of an ON-LSTM layer"
         raise ValueError(
             f"{name} has {rows} rows for {units} units, not the 4 * units + 2 * units / "
-            f"chunk_size of chunk_size={chunk_size}. "
-            + (f"Pass chunk_size={units // chunks}." if fits else "It is not of an ON-LSTM layer.")
+            f"chunk_size of chunk_size={chunk_size}. {hint}."
         )
     reason = f"{name} has {rows} rows, and the layer reads {inputs} features"
     ih_weight = state.pop(f"{prefix}ih.0.weight", (rows, inputs), reason)
@@ -311,9 +275,8 @@ def _pop_cell(state, index, inputs, chunk_size, scale):
 
 
 def _check_sizes(sizes, embedding_dim, tied):
-    last = embedding_dim if tied else sizes[0]
-    for index, size in enumerate(sizes):
-        expected = last if index == len(sizes) - 1 else sizes[0]
+    wanted = [sizes[0]] * (len(sizes) - 1) + [embedding_dim if tied else sizes[0]]
+    for index, (size, expected) in enumerate(zip(sizes, wanted, strict=True)):
         if size != expected:
             tying = "tied, the last has embedding_dim" if tied else "not tied, all have one size"
             raise ValueError(

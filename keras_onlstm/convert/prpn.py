@@ -16,15 +16,6 @@ _INFERRED = (
 )  # fmt: skip
 
 
-class _Entry(NamedTuple):
-    """An array of the state dict, and the variable of the `PRPN` that it belongs to."""
-
-    name: str
-    variable: Any
-    to_keras: Callable[[np.ndarray], np.ndarray]  # converts the order of the axes
-    from_keras: Callable[[np.ndarray], np.ndarray]
-
-
 def _same(array):
     return array
 
@@ -33,20 +24,30 @@ def _transpose(array):
     return np.ascontiguousarray(array.T)
 
 
+class _Entry(NamedTuple):
+    """An array of the state dict, and the variable of the `PRPN` that it belongs to."""
+
+    name: str
+    variable: Any
+    to_keras: Callable[[np.ndarray], np.ndarray] = _same  # converts the order of the axes
+    from_keras: Callable[[np.ndarray], np.ndarray] = _same
+
+
 def _linear(name, layer, prefix=""):
     yield _Entry(f"{name}.weight", getattr(layer, f"{prefix}kernel"), _transpose, _transpose)
-    yield _Entry(f"{name}.bias", getattr(layer, f"{prefix}bias"), _same, _same)
+    yield _Entry(f"{name}.bias", getattr(layer, f"{prefix}bias"))
 
 
 def _norm(name, layer):
-    statistics = ("running_mean", layer.moving_mean), ("running_var", layer.moving_variance)
-    for part, variable in (("weight", layer.gamma), ("bias", layer.beta), *statistics):
-        yield _Entry(f"{name}.{part}", variable, _same, _same)
+    yield _Entry(f"{name}.weight", layer.gamma)
+    yield _Entry(f"{name}.bias", layer.beta)
+    yield _Entry(f"{name}.running_mean", layer.moving_mean)
+    yield _Entry(f"{name}.running_var", layer.moving_variance)
 
 
 def _entries(model: PRPN) -> Iterator[_Entry]:
     parsing, predict = model.parsing, model.predict_network
-    yield _Entry("encoder.weight", model.embeddings, _same, _same)
+    yield _Entry("encoder.weight", model.embeddings)
     yield from _linear("parser.gate.1", parsing)
     yield from _norm("parser.gate.2", parsing.norm)
     yield _Entry(
@@ -55,14 +56,14 @@ def _entries(model: PRPN) -> Iterator[_Entry]:
         lambda array: _transpose(array[..., 0]),
         lambda array: _transpose(array)[..., None],
     )
-    yield _Entry("parser.gate.5.bias", parsing.distance_bias, _same, _same)
+    yield _Entry("parser.gate.5.bias", parsing.distance_bias)
     for index, layer in enumerate(model.reading_network.layers):
         name = f"reader.{index}.memory_rnn"
         yield from _linear(f"{name}.ih.0", layer)
         yield from _linear(f"{name}.hh.0", layer, "recurrent_")
         for part, norm in zip(("ih.1", "hh.1", "c_norm"), layer.norms.values(), strict=True):
-            yield _Entry(f"{name}.{part}.gamma", norm.gamma, _same, _same)
-            yield _Entry(f"{name}.{part}.beta", norm.beta, _same, _same)
+            yield _Entry(f"{name}.{part}.gamma", norm.gamma)
+            yield _Entry(f"{name}.{part}.beta", norm.beta)
         if layer.attends:
             yield from _linear(f"reader.{index}.projector_summ.1", layer, "key_")
     if predict.key is not None:
@@ -76,8 +77,8 @@ def _entries(model: PRPN) -> Iterator[_Entry]:
     yield from _linear("predictor.ffd.1", predict.last)
     yield from _norm("predictor.ffd.2", predict.last_norm)
     if model.softmax_kernel is not None:
-        yield _Entry("decoder.weight", model.softmax_kernel, _same, _same)
-    yield _Entry("decoder.bias", model.softmax_bias, _same, _same)
+        yield _Entry("decoder.weight", model.softmax_kernel)
+    yield _Entry("decoder.bias", model.softmax_bias)
 
 
 def _count(state, pattern):
@@ -96,27 +97,22 @@ def prpn_from_arrays(
 ) -> PRPN:
     """Makes a `PRPN` with the weights of the authors' model.
 
-    The arrays have the names and shapes of its state dict, including the `running_mean` and
-    `running_var` of batch normalization; `prpn_to_arrays` returns all of them. If `decoder.weight`
-    is missing or equals `encoder.weight`, weights are tied. `reading_attention` and
-    `predict_attention` are true if there are weights for them.
+    The arrays have the names and shapes of its state dict, as `prpn_to_arrays` returns them. If
+    `decoder.weight` is missing or equals `encoder.weight`, weights are tied. `reading_attention`
+    and `predict_attention` are true if there are weights for them.
 
     Source: https://github.com/yikangshen/PRPN.
 
     Args:
         arrays: mapping from these names to arrays of floating-point numbers.
-        slots: integer, the authors' `nslots`.
-        resolution: number, the authors' `resolution`.
-        hard: whether gates are hard, the authors' `hard`.
+        slots: the authors' `nslots`.
+        resolution: the authors' `resolution`.
+        hard: the authors' `hard`: whether gates are hard.
         vocabulary: list of V words in the order of their ids, or `None`.
         **kwargs: the dropouts, `parsing_network`, `seed`, `name` and `dtype` of `PRPN`.
 
-    Returns:
-        The `PRPN`, built.
-
     Raises:
-        ValueError: if an array is missing, unknown, of another shape, not of floating point or not
-            finite.
+        ValueError: if an array is missing, unknown, not finite or of a wrong shape or dtype.
 
     Example:
 
@@ -124,8 +120,7 @@ def prpn_from_arrays(
     >>> from keras_onlstm.models.prpn import PRPN
     >>> model = PRPN(20, embedding_dim=8, units=6, slots=3, lookback=2)
     >>> model.build()
-    >>> again = convert.prpn_from_arrays(convert.prpn_to_arrays(model), slots=3)
-    >>> again.get_config()["lookback"]
+    >>> convert.prpn_from_arrays(convert.prpn_to_arrays(model), slots=3).get_config()["lookback"]
     2
     """
     check_inferred(kwargs, _INFERRED)
@@ -164,24 +159,9 @@ def prpn_from_arrays(
 
 
 def prpn_to_arrays(model: PRPN) -> dict[str, np.ndarray]:
-    """Converts the weights of a `PRPN` to the authors' state dict.
+    """Converts the weights of a built `PRPN` to the authors' state dict.
 
     The inverse of `prpn_from_arrays`. Tied models have no `decoder.weight`.
-
-    Args:
-        model: a `PRPN`, built.
-
-    Returns:
-        Dictionary from names to arrays, float64 where the model is float64, else float32.
-
-    Example:
-
-    >>> from keras_onlstm import convert
-    >>> from keras_onlstm.models.prpn import PRPN
-    >>> model = PRPN(20, embedding_dim=8, units=6, slots=3, lookback=2)
-    >>> model.build()
-    >>> convert.prpn_to_arrays(model)["parser.gate.1.weight"].shape
-    (6, 8, 3)
     """
     if not model.built:
         raise ValueError("The model has no weights yet. Call model.build() first.")

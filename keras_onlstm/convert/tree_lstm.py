@@ -48,12 +48,8 @@ def tree_lstm_from_arrays(
         vocabulary: list of V words in the order of their ids, or `None`.
         **kwargs: the dropouts, `seed`, `name` and `dtype` of `TreeLSTM`.
 
-    Returns:
-        The `TreeLSTM`, built.
-
     Raises:
-        ValueError: if an array is missing, unknown, of another shape, not of floating point or not
-            finite.
+        ValueError: if an array is missing, unknown, not finite or of a wrong shape or dtype.
 
     Example:
 
@@ -61,8 +57,8 @@ def tree_lstm_from_arrays(
     >>> from keras_onlstm.models import TreeLSTM
     >>> model = TreeLSTM(20, embedding_dim=4, units=8, left_dependents=True)
     >>> model.build()
-    >>> again = convert.tree_lstm_from_arrays(convert.tree_lstm_to_arrays(model))
-    >>> again.get_config()["left_dependents"]
+    >>> arrays = convert.tree_lstm_to_arrays(model)
+    >>> convert.tree_lstm_from_arrays(arrays).get_config()["left_dependents"]
     True
     """
     check_inferred(kwargs, _INFERRED)
@@ -101,33 +97,15 @@ def tree_lstm_from_arrays(
 
 
 def tree_lstm_to_arrays(model: TreeLSTM) -> dict[str, np.ndarray]:
-    """Converts the weights of a `TreeLSTM` to the arrays of `tree_lstm_from_arrays`.
+    """Converts the weights of a built `TreeLSTM` to the arrays of `tree_lstm_from_arrays`.
 
     Its inverse, except that `hh.bias` is zeros.
-
-    Args:
-        model: a `TreeLSTM`, built.
-
-    Returns:
-        Dictionary from names to arrays, float64 where the model is float64, else float32.
-
-    Example:
-
-    >>> from keras_onlstm import convert
-    >>> from keras_onlstm.models import TreeLSTM
-    >>> model = TreeLSTM(20, embedding_dim=4, units=8)
-    >>> model.build()
-    >>> convert.tree_lstm_to_arrays(model)["gen_nx_l.0.ih.weight"].shape
-    (32, 4)
     """
     if not model.built:
         raise ValueError("The model has no weights yet. Call model.build() first.")
-    arrays = {
-        "embedding": variable_array(model.embeddings),
-        "output": variable_array(model.softmax_kernel),
-    }
-    if model.softmax_bias is not None:
-        arrays["output_bias"] = variable_array(model.softmax_bias)
+    softmax = {"output": model.softmax_kernel, "output_bias": model.softmax_bias}
+    variables = {"embedding": model.embeddings, **softmax}
+    arrays = {name: variable_array(v) for name, v in variables.items() if v is not None}
     for name, layer in _layers(model):
         kernel, recurrent_kernel, bias = map(variable_array, layer)
         arrays[f"{name}.ih.weight"] = np.ascontiguousarray(kernel.T)

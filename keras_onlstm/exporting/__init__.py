@@ -33,8 +33,6 @@ ONNX_QUANTIZATIONS = (*QUANTIZATIONS, "weights")
 
 # These modules import Keras, which takes seconds. `--help` does not need them.
 _MODULES = ("checks", "graphs", "onnx_tensorflow", "saved_model_tensorflow", "tflite_tensorflow")
-
-
 _deprecated = module_getattr(__name__, {"OF_ONNX": "ONNX_QUANTIZATIONS"})
 
 

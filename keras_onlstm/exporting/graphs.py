@@ -1,8 +1,7 @@
 """The graphs that a model can be exported as: their inputs, outputs and computations.
 
-A model lists its graphs in `graphs`. Graphs are the same for every format, and docs/export.md lists
-their inputs and outputs. Sequences are padded on the right; the values of the padding do not change
-results, and outputs there are 0.
+A model lists its graphs in `graphs`; docs/export.md lists their inputs and outputs. The padding on
+the right of sequences does not change results, and outputs there are 0.
 """
 
 import re
@@ -23,12 +22,12 @@ from keras_onlstm.utils.keras_private import layers_within
 
 
 class Input(NamedTuple):
-    """One input of a graph. Axes of any size have names in `shape`."""
+    """One input of a graph."""
 
     name: str
     dtype: str
-    shape: tuple[int | str, ...]
-    # Draws random values, from a NumPy generator, a shape and the time.
+    shape: tuple[int | str, ...]  # names for axes of any size
+    # Draws random values from a NumPy generator, a shape and the time.
     draw: Callable[[np.random.Generator, tuple[int, ...], int], np.ndarray]
 
 
@@ -45,15 +44,7 @@ class ModelGraph(NamedTuple):
 
 
 def graph_names(model: keras.Model) -> tuple[str, ...]:
-    """Names of the graphs that a model can be exported as.
-
-    Args:
-        model: a Keras model.
-
-    Returns:
-        Tuple of names from `exporting.GRAPHS`.
-
-    Example:
+    """Names, from `exporting.GRAPHS`, of the graphs that a Keras model can be exported as.
 
     >>> from keras_onlstm.exporting import graph_names
     >>> from keras_onlstm.models import LanguageModel
@@ -71,12 +62,7 @@ def make_graph(
     vocabulary: Iterable[str] | None = None,
     labels: Iterable[str] | None = None,
 ) -> ModelGraph:
-    """Makes a graph of a model; the arguments are those of `to_onnx`.
-
-    Raises `TypeError` if `model` is not a Keras model. Raises `ValueError` if it lacks the graph,
-    has no ON-LSTM, is stateful or not in float32, reads strings, or is a TreeLSTM without a
-    vocabulary.
-    """
+    """Makes a graph of a model; the arguments are those of `to_onnx`."""
     if not isinstance(model, keras.Model):
         raise TypeError(
             f"model must be a Keras model, got {type(model).__name__}. Put a layer into a model: "
@@ -91,14 +77,15 @@ def make_graph(
         )
     _check_layers(model, name)
     words = getattr(model, "vocabulary", None) or vocabulary
+    fields: dict[str, Any] = {"graph": name, "vocabulary": None if words is None else list(words)}
     reference = None
     if name == "layer":
         graph_inputs, function = _layer(model, inputs)
     elif name == "tree_language_model":
         graph_inputs, function, reference = _tree_language_model(model, words)
+        fields["left_dependents"] = model.left is not None
     else:
         graph_inputs, function = _MAKERS[name](model)
-    fields: dict[str, Any] = {"graph": name, "vocabulary": None if words is None else list(words)}
     if labels is not None:
         fields["labels"] = list(labels)
     if name == "step":
@@ -111,8 +98,6 @@ def make_graph(
         fields["num_layers"] = sum(layers_per_model)
     if len(layers_per_model) > 1:
         fields["members"] = list(layers_per_model)
-    if name == "tree_language_model":
-        fields["left_dependents"] = model.left is not None
     fields["about"] = metadata
     return ModelGraph(name, graph_inputs, _fast_cells(model, function), model, fields, reference)
 
@@ -136,12 +121,13 @@ def _check_layers(model, name):
                 f"the layer {layer.name} is stateful, but exported graphs keep no state between "
                 "runs. Use initial_state and return_state=True, or export the graph step."
             )
-        if not keras.backend.is_float_dtype(layer.compute_dtype or "float32"):
-            raise _preprocessing_error(f"the layer {layer.name}", layer.compute_dtype)
-        if layer.compute_dtype not in ("float32", None):
+        dtype = layer.compute_dtype or "float32"
+        if not keras.backend.is_float_dtype(dtype):
+            raise _preprocessing_error(f"the layer {layer.name}", dtype)
+        if dtype != "float32":
             raise ValueError(
-                f"the layer {layer.name} computes in {layer.compute_dtype}. Export a float32 model "
-                "with its weights, and make the file smaller with quantize=."
+                f"the layer {layer.name} computes in {dtype}. Export a float32 model with its "
+                "weights, and make the file smaller with quantize=."
             )
 
 
@@ -149,8 +135,7 @@ def _preprocessing_error(subject, dtype):
     values = "strings" if dtype == "string" else dtype
     return ValueError(
         f"{subject} works with {values}, which cannot be exported. Export the part of the model "
-        "after the preprocessing, whose input is ids, and convert texts to ids before you run the "
-        "file."
+        "after the preprocessing, and convert texts to ids before you run the file."
     )
 
 
@@ -175,8 +160,9 @@ def _mask(ids, lengths):
     return ops.cast(positions <= ops.expand_dims(lengths, 1), "float32")
 
 
-def _named(distances):
-    return {f"{gate}_distances": array for gate, array in distances.items()}
+def _named(distances, change):
+    """Names of outputs, and changed distances (B, layers, T)."""
+    return {f"{gate}_distances": change(array) for gate, array in distances.items()}
 
 
 def _parser(model):
@@ -185,8 +171,7 @@ def _parser(model):
 
     def function(tensors):
         mask = ops.expand_dims(_mask(tensors["ids"], tensors["lengths"]), 1)  # (B, 1, T)
-        distances = _named(model.measure(tensors["ids"]))  # (B, layers, T)
-        return {name: d * mask for name, d in distances.items()}
+        return _named(model.measure(tensors["ids"]), lambda d: d * mask)
 
     return _text_inputs(model), function
 
@@ -196,10 +181,9 @@ def _language_model(model):
         mask = _mask(tensors["ids"], tensors["lengths"])  # (B, T)
         results = model(tensors["ids"], details=True)
         log_probabilities = ops.log_softmax(results.logits)  # (B, T, V)
-        distances = _named(results.distances)
         return {
             "log_probabilities": log_probabilities * ops.expand_dims(mask, -1),
-            **{name: d * ops.expand_dims(mask, 1) for name, d in distances.items()},
+            **_named(results.distances, lambda d: d * ops.expand_dims(mask, 1)),
         }
 
     return _text_inputs(model), function
@@ -208,27 +192,25 @@ def _language_model(model):
 def _step(model):
     names = keras.tree.flatten(model.state_names)
     first = model.initial_states(1)
-    states = [
-        Input(name, "float32", ("batch", *state.shape[1:]), _draw_states)
-        for name, state in zip(names, keras.tree.flatten(first), strict=True)
-    ]
+
+    def draw(rng, shape, _):
+        return rng.uniform(-0.5, 0.5, shape)
 
     def function(tensors):
         previous = keras.tree.pack_sequence_as(first, [tensors[name] for name in names])
         results = model(ops.expand_dims(tensors["ids"], 1), states=previous, details=True)
-        distances = _named(results.distances)  # (B, layers, 1)
-        following = zip(names, keras.tree.flatten(results.states), strict=True)
+        states = zip(names, keras.tree.flatten(results.states), strict=True)
         return {
             "log_probabilities": ops.log_softmax(results.logits[:, 0]),  # (B, V)
-            **{name: ops.squeeze(d, -1) for name, d in distances.items()},
-            **{f"next_{name}": state for name, state in following},
+            **_named(results.distances, lambda d: ops.squeeze(d, -1)),
+            **{f"next_{name}": state for name, state in states},
         }
 
+    states = [
+        Input(name, "float32", ("batch", *state.shape[1:]), draw)
+        for name, state in zip(names, keras.tree.flatten(first), strict=True)
+    ]
     return [_ids("ids", ("batch",), model.vocabulary_size), *states], function
-
-
-def _draw_states(rng, shape, _):
-    return rng.uniform(-0.5, 0.5, shape)
 
 
 def _tree_language_model(model, vocabulary):
@@ -240,7 +222,7 @@ def _tree_language_model(model, vocabulary):
         _ids("ids", axes, model.embeddings.shape[0]),
         Input("heads", "int32", axes, tree_graph.draw_heads),
     ]
-    function = tree_graph.tree_language_model(model, root)
+    function = partial(tree_graph.tree_language_model, model, root)
     return inputs, function, partial(tree_graph.keras_outputs, model, root)
 
 
@@ -254,8 +236,7 @@ def _classifier(model):
     inputs = [Input(name, "int32", ("batch", f"time_{name}"), draw) for name in ("left", "right")]
 
     def function(tensors):
-        logits = model((tensors["left"], tensors["right"]))
-        return {"probabilities": ops.softmax(logits)}
+        return {"probabilities": ops.softmax(model((tensors["left"], tensors["right"])))}
 
     return inputs, function
 
@@ -271,25 +252,30 @@ _MAKERS = {
 def _layer(model, inputs):
     if isinstance(inputs, list | tuple) and len(inputs) == 1:
         inputs = inputs[0]
-    structure = inputs if inputs is not None else _model_inputs(model)
-    if structure is None:
+    if inputs is None and getattr(model, "inputs", None):
+        inputs = model.inputs[0] if isinstance(model, keras.Sequential) else model.input
+    if inputs is None:
         raise ValueError(
             f"the model {model.name} does not define its inputs. Pass them: "
             "inputs=[keras.Input((None, 128), name='x')]."
         )
-    specs = keras.tree.flatten(structure)
+    specs = keras.tree.flatten(inputs)
     names = _plain_names([spec.name for spec in specs])
     dtypes = [keras.backend.standardize_dtype(spec.dtype) for spec in specs]
     if "string" in dtypes:
         raise _preprocessing_error(f"the input {names[dtypes.index('string')]}", "string")
+
+    def draw(rng, shape, _):
+        return rng.normal(size=shape)
+
     graph_inputs = [
-        Input(name, dtype, _named_axes(name, spec.shape), _DRAW.get(dtype, _draw_floats))
+        Input(name, dtype, _named_axes(name, spec.shape), _DRAW.get(dtype, draw))
         for name, dtype, spec in zip(names, dtypes, specs, strict=True)
     ]
 
     def function(tensors):
         values = [tensors[name] for name in names]
-        results = model(keras.tree.pack_sequence_as(structure, values))
+        results = model(keras.tree.pack_sequence_as(inputs, values))
         if isinstance(results, dict):
             outputs = _plain_names([*names, *results])[len(names) :]
             return dict(zip(outputs, results.values(), strict=True))
@@ -306,17 +292,9 @@ def _plain_names(names):
         if name in plain[:index] or name.startswith("_"):
             raise ValueError(
                 f"invalid name {names[index]!r} among {', '.join(map(repr, names))}: names of "
-                "inputs and outputs must begin with an ASCII letter or digit, and must differ in "
-                "their ASCII letters and digits."
+                "inputs and outputs must begin with, and must differ in, ASCII letters and digits."
             )
     return plain
-
-
-def _model_inputs(model):
-    inputs = getattr(model, "inputs", None)
-    if not inputs:
-        return None
-    return inputs[0] if isinstance(model, keras.Sequential) else model.input
 
 
 def _named_axes(name, shape):
@@ -324,18 +302,10 @@ def _named_axes(name, shape):
     return tuple(a if size is None else size for a, size in zip(axes, shape, strict=True))
 
 
-def _draw_floats(rng, shape, _):
-    return rng.normal(size=shape)
-
-
-def _draw_small_integers(rng, shape, _):
-    return rng.integers(0, 2, shape)  # valid ids for any embedding with two entries
-
-
-_DRAW = {
+_DRAW = {  # integers are valid ids for any embedding with two entries
     "bool": lambda rng, shape, _: rng.random(shape) < 0.8,
-    "int32": _draw_small_integers,
-    "int64": _draw_small_integers,
+    "int32": lambda rng, shape, _: rng.integers(0, 2, shape),
+    "int64": lambda rng, shape, _: rng.integers(0, 2, shape),
 }
 
 
@@ -343,12 +313,11 @@ def draw_inputs(graph: ModelGraph, batch: int, time: int, seed: int = 0) -> dict
     """Draws random inputs, by name. `time` is the size of all axes of any size but the batch."""
     rng = np.random.default_rng(seed)
     arrays = {}
-    for entry in graph.inputs:
-        shape = tuple(
-            axis if isinstance(axis, int) else batch if axis == "batch" else time
-            for axis in entry.shape
-        )
-        arrays[entry.name] = np.asarray(entry.draw(rng, shape, time), entry.dtype)
+    for name, dtype, axes, draw in graph.inputs:
+        sizes = [
+            batch if axis == "batch" else time if isinstance(axis, str) else axis for axis in axes
+        ]
+        arrays[name] = np.asarray(draw(rng, tuple(sizes), time), dtype)
     return arrays
 
 

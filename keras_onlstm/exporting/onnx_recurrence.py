@@ -1,9 +1,9 @@
 """The recurrence in ONNX operators, with as few as possible inside its loop.
 
-Starting the operators of a step takes about as long as their arithmetic, so a step has few of them.
-None broadcasts over the units of a chunk, which takes ONNX Runtime three times as long as plain
-arithmetic. The input product is outside the loop, which is a Scan. The weights of the forget and
-input gates are negated, because the step needs s = 1 - sigmoid(z) = sigmoid(-z): with w = f~ i~,
+Starting an operator takes about as long as its arithmetic. None broadcasts over the units of a
+chunk, which takes ONNX Runtime three times as long. The input product is outside the loop, a Scan.
+The weights of the forget and input gates are negated, because the step needs
+s = 1 - sigmoid(z) = sigmoid(-z): with w = f~ i~,
 
     c = (f~ - w s_f) c_tm1 + (i~ - w s_i) c^
 
@@ -24,11 +24,11 @@ _NEGATED = ("forget", "input")
 
 
 class Weights(NamedTuple):
-    """The weights of a layer."""
+    """The weights of a layer: (D, K), (U, K) and (K,)."""
 
-    kernel: np.ndarray  # (D, K)
-    recurrent_kernel: np.ndarray  # (U, K)
-    bias: np.ndarray | None  # (K,)
+    kernel: np.ndarray
+    recurrent_kernel: np.ndarray
+    bias: np.ndarray | None
     chunk_size: int
 
     @property
@@ -82,7 +82,7 @@ class _Writer:
 
         All arguments and results are names: results of h, c (B, U) and the distances (B, 1).
         """
-        add, chunks = self.add, units // chunk_size
+        add, chunks, masters = self.add, units // chunk_size, ("forget", "input")
         gates = add("Add", [add("MatMul", [h, recurrent_kernel], "recurrent"), z], "gates")
         sizes = [chunks if name in MASTER_GATES else units for name in _ORDER]
         names = [f"gate_{name}" for name in _ORDER]
@@ -90,7 +90,7 @@ class _Writer:
         pre = dict(zip(_ORDER, split, strict=True))
         probabilities = [
             add("Softmax", [pre[f"master_{name}"]], f"shares_{name}", axis=-1)  # (B, N)
-            for name in ("forget", "input")
+            for name in masters
         ]
         above = np.tril(np.ones((chunks, chunks), "float32"), -1)  # (N, N)
         triangle = self.constant("triangle", np.repeat(above, chunk_size, axis=1), "float32")
@@ -102,7 +102,7 @@ class _Writer:
         means = self.constant("means", above.mean(1, keepdims=True), "float32")  # (N, 1)
         distances = [
             add("Gemm", [p, means], f"distance_{name}", beta=0.0)  # (B, 1)
-            for p, name in zip(probabilities, ("forget", "input"), strict=True)
+            for p, name in zip(probabilities, masters, strict=True)
         ]
         # The forget and input gates are those of negated weights: 1 minus the gates of the paper.
         output_gate, forget_complement, input_complement = (
@@ -128,8 +128,8 @@ def one_step(
 ) -> tuple[list[Any], list[Any]]:
     """The recurrence over one time step, without a loop: lists of operators and constants.
 
-    `x`, `h`, `c` and `mask` name tensors (B, D), (B, U), (B, U) and (B, 1); `mask` may be `None`.
-    `outputs` are names for h, c and the two distances (B, 1).
+    `x`, `h`, `c` and `mask` name tensors (B, D), (B, U), (B, U) and (B, 1). `outputs` are names for
+    h, c and the two distances (B, 1).
     """
     writer = _Writer(prefix)
     kernel, recurrent_kernel, bias = weights.arranged()
@@ -146,24 +146,21 @@ def loop(
 ) -> tuple[list[Any], list[Any]]:
     """The recurrence over time: lists of operators and constants.
 
-    `x`, `h`, `c` and `mask` name tensors (B, T, D), (B, U), (B, U) and (B, T, 1); `mask` may be
-    `None`. `outputs` are names for all h (B, T, U), the last h and c, and the distances (B, T, 1).
+    `x`, `h`, `c` and `mask` name tensors (B, T, D), (B, U), (B, U) and (B, T, 1). `outputs` are
+    names for all h (B, T, U), the last h and c, and the distances (B, T, 1).
     """
     from onnx import TensorProto, helper
 
-    units, body = weights.units, _Writer(f"{prefix}/step")
-    writer = _Writer(prefix)
+    units, writer, body = weights.units, _Writer(prefix), _Writer(f"{prefix}/step")
     kernel, recurrent_kernel, bias = weights.arranged()
     # Scan reads time-major tensors. Transposing x is cheaper than transposing its wider product.
-    z = writer.projection(
-        writer.add("Transpose", [x], "rows", perm=[1, 0, 2]), kernel, bias
-    )  # (T, B, K)
+    rows = writer.add("Transpose", [x], "rows", perm=[1, 0, 2])
+    z = writer.projection(rows, kernel, bias)  # (T, B, K)
     matrix = body.constant("recurrent_kernel", recurrent_kernel, "float32")
 
-    h_t, c_t, z_t, mask_t = (body.name(text) for text in ("h", "c", "z", "keep"))
-    new_h, new_c, *distances = body.step(
-        h_t, c_t, z_t, None if mask is None else mask_t, matrix, units, weights.chunk_size
-    )
+    h_t, c_t, z_t = (body.name(text) for text in ("h", "c", "z"))
+    mask_t = None if mask is None else body.name("keep")
+    new_h, new_c, *distances = body.step(h_t, c_t, z_t, mask_t, matrix, units, weights.chunk_size)
     # The state h is also an output of every step. A graph's outputs need different names.
     row = body.add("Identity", [new_h], "row")
 
@@ -175,11 +172,11 @@ def loop(
         inputs.append(value(mask_t, 1, TensorProto.BOOL))
     results = [value(name, units) for name in (new_h, new_c, row)]
     results += [value(name, 1) for name in distances]
-    all_h, last_h, last_c, *distances = outputs
+    all_h, *last_states = outputs[:3]
     writer.add(
         "Scan",
         [h, c, z, *([] if mask is None else [mask])],
-        *([name] for name in (last_h, last_c, all_h, *distances)),
+        *([name] for name in (*last_states, all_h, *outputs[3:])),
         body=helper.make_graph(body.nodes, body.prefix, inputs, results, body.constants),
         num_scan_inputs=1 if mask is None else 2,
         scan_input_axes=[0] if mask is None else [0, 1],

@@ -1,8 +1,8 @@
 """ONNX export through TensorFlow and tf2onnx.
 
 In the traced model, a placeholder operator represents the recurrence of each `ONLSTM`. tf2onnx
-keeps it, and afterwards the operators of `onnx_recurrence` replace it. The layers' weights are
-added only then, because tf2onnx would copy them many times.
+keeps it, and afterwards the operators of `onnx_recurrence` replace it. The weights are added only
+then, because tf2onnx would copy them many times.
 """
 
 import logging
@@ -44,9 +44,8 @@ class _Placeholders:
             kernel = ops.convert_to_numpy(arguments.kernel)
             recurrent_kernel = ops.convert_to_numpy(arguments.recurrent_kernel)
             bias = None if arguments.bias is None else ops.convert_to_numpy(arguments.bias)
-        self.weights.append(
-            onnx_recurrence.Weights(kernel, recurrent_kernel, bias, arguments.chunk_size)
-        )
+        weights = onnx_recurrence.Weights(kernel, recurrent_kernel, bias, arguments.chunk_size)
+        self.weights.append(weights)
         (batch, time), units = arguments.inputs.shape[:2], arguments.h.shape[-1]
         single, mask = time == 1, arguments.mask
         tensors = [arguments.inputs[:, 0] if single else arguments.inputs, arguments.h, arguments.c]
@@ -59,22 +58,24 @@ class _Placeholders:
         outputs = tf.raw_ops.PyFunc(input=tensors, token=token, Tout=[tf.float32] * len(shapes))
         results: Any = [tf.ensure_shape(x, shape) for x, shape in zip(outputs, shapes, strict=True)]
         if single:
-            last_h, last_c, forget, input_distance = results
-            return RecurrenceOutputs(last_h[:, None], last_h, last_c, forget, input_distance)
-        h, last_h, last_c, forget, input_distance = results
-        return RecurrenceOutputs(h, last_h, last_c, forget[..., 0], input_distance[..., 0])
+            return RecurrenceOutputs(results[0][:, None], *results)
+        h, last_h, last_c, *distances = results
+        return RecurrenceOutputs(h, last_h, last_c, *(d[..., 0] for d in distances))
 
     @staticmethod
     def keep_placeholder(context, node, _name, _arguments):
         """Handler for tf2onnx that keeps a placeholder."""
         kind, index = node.get_attr_str("token").split()
         inputs, outputs = list(node.input), list(node.output)
-        shapes = [context.get_shape(name) for name in outputs]
-        dtypes = [context.get_dtype(name) for name in outputs]
+        options = {
+            "attr": {"index": int(index)},
+            "output_count": len(outputs),
+            "outputs": outputs,
+            "shapes": [context.get_shape(name) for name in outputs],
+            "dtypes": [context.get_dtype(name) for name in outputs],
+        }
         context.remove_node(node.name)
-        options = {"outputs": outputs, "output_count": len(outputs), "attr": {"index": int(index)}}
-        options |= {"shapes": shapes, "dtypes": dtypes, "domain": _DOMAIN}
-        context.make_node(kind, inputs, **options, skip_conversion=True)
+        context.make_node(kind, inputs, **options, domain=_DOMAIN, skip_conversion=True)
 
     def expand(self, model):
         """Replaces the placeholders by the operators of their recurrences."""
@@ -83,12 +84,9 @@ class _Placeholders:
             if node.domain != _DOMAIN:
                 nodes.append(node)
                 continue
-            write = getattr(onnx_recurrence, node.op_type)
-            x, h, c, mask = [*node.input, None][:4]
-            weights = self.weights[node.attribute[0].i]
-            operators, constants = write(
-                f"onlstm_{len(nodes)}", x, h, c, mask, list(node.output), weights
-            )
+            write, prefix = getattr(onnx_recurrence, node.op_type), f"onlstm_{len(nodes)}"
+            inputs, weights = [*node.input, None][:4], self.weights[node.attribute[0].i]
+            operators, constants = write(prefix, *inputs, list(node.output), weights)
             nodes += operators
             model.graph.initializer.extend(constants)
         del model.graph.node[:]
@@ -166,8 +164,8 @@ def to_onnx(
 ) -> Exported:
     """Writes an ONNX file for any batch size and length.
 
-    ONNX Runtime first runs it at two batch sizes and three lengths. The file replaces `path` only
-    if the results match Keras.
+    ONNX Runtime first runs it at two batch sizes and three lengths. It replaces `path` only if the
+    results match Keras.
 
     Args:
         model: `LanguageModel`, `Ensemble`, `PairClassifier`, `TreeLSTM` or a Keras model with
@@ -178,47 +176,35 @@ def to_onnx(
             matrices, converted to float32 for computing; `"weights"`: the same with 8 bits.
         opset: the ONNX opset, from 18 to the latest that tf2onnx supports (18 in tf2onnx 1.17).
         provider: `"cpu"` or `"cuda"`, where the check runs.
-        check: whether to compare the file with Keras.
+        check: whether to compare with Keras.
         inputs: list of `keras.Input`, if the model does not define its inputs.
-        metadata: JSON-serializable object that describes the origin of the model. The file stores
-            it as `about`.
+        metadata: JSON-serializable object about the origin of the model, stored as `about`.
         vocabulary: list of words in the order of their ids, if the model has none.
-        labels: list of the names of a classifier's classes for the metadata.
-
-    Returns:
-        `Exported`.
+        labels: list of the names of a classifier's classes.
 
     Raises:
         ImportError: if tf2onnx, onnx or onnxruntime is not installed.
         ValueError: if the model lacks the graph or an ON-LSTM, ONNX cannot express it, the opset or
-            provider is not available, or the file differs from Keras. `path` then keeps its old
-            content.
+            provider is not available, or the file differs from Keras.
         OSError: if the file cannot be written.
-
-    Example:
-
-    >>> from keras_onlstm.exporting import to_onnx
-    >>> from keras_onlstm.models import LanguageModel
-    >>> model = LanguageModel(20, embedding_dim=8, units=16, chunk_size=4)
-    >>> to_onnx(model, "parser.onnx", "parser").difference.largest < 1e-5  # doctest: +SKIP
-    True
     """
     path = check_request(path, ".onnx", quantize, ONNX_QUANTIZATIONS)
     model_graph = make_graph(model, graph, inputs, metadata, vocabulary, labels)
     converted = convert(model_graph, opset)
     if quantize is None:
         onnx_weights.split_logit_sums(converted)
-    if quantize == "float16":
+    elif quantize == "float16":
         onnx_weights.to_float16(converted)
-    if quantize == "weights":
+    elif quantize == "weights":
         onnx_weights.to_int8_weights(converted)
-    if quantize == "dynamic":
+    else:
         converted = onnx_weights.to_dynamic_int8(converted)
     fields = {**model_graph.metadata, "quantize": quantize}
     fields["versions"] = versions("tf2onnx", "onnx", "onnxruntime")
     entry = converted.metadata_props.add()
     entry.key, entry.value = KEY, dumps(fields)
     operators = (n.op_type for part in onnx_weights.subgraphs(converted.graph) for n in part.node)
-    options: dict[str, Any] = {"quantize": quantize, "check": check, "provider": provider}
     content = converted.SerializeToString()
-    return write_checked(path, content, model_graph, operators, **options)
+    return write_checked(
+        path, content, model_graph, operators, quantize=quantize, check=check, provider=provider
+    )

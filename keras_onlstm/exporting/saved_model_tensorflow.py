@@ -2,6 +2,7 @@
 
 import errno
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import keras
@@ -35,8 +36,8 @@ def to_saved_model(
 ) -> Exported:
     """Writes a SavedModel whose endpoints are the graphs of a model.
 
-    Every endpoint is first loaded and run at two batch sizes and three lengths. The SavedModel
-    replaces `path` only if the results match Keras. It runs without Keras, this package or XLA.
+    Every endpoint is first run at two batch sizes and three lengths. The SavedModel replaces `path`
+    only if the results match Keras. It runs without Keras, this package or XLA.
 
     Args:
         model: a Keras model that contains ON-LSTM, or a `TreeLSTM`.
@@ -44,7 +45,7 @@ def to_saved_model(
         graphs: list of names; the first is also the default endpoint. Default: all.
         check: whether to compare with Keras.
         inputs: list of `keras.Input`, if the model does not define its inputs.
-        metadata: JSON-serializable object that describes the origin of the model.
+        metadata: JSON-serializable object about the origin of the model, stored as `about`.
         vocabulary: list of words in the order of their ids, if the model has none.
         labels: list of the names of a classifier's classes.
 
@@ -53,26 +54,13 @@ def to_saved_model(
 
     Raises:
         ValueError: if the model lacks a graph or an ON-LSTM, or an endpoint differs from Keras.
-            `path` then keeps its old content.
         OSError: if the directory cannot be written, or holds something else.
-
-    Example:
-
-    >>> from keras_onlstm.exporting import to_saved_model
-    >>> from keras_onlstm.models import LanguageModel
-    >>> model = LanguageModel(20, embedding_dim=8, units=16, chunk_size=4)
-    >>> to_saved_model(model, "model").graphs  # doctest: +SKIP
-    ('parser', 'language_model', 'step')
     """
     path = check_request(path, "")
     if path.exists() and not (path / "saved_model.pb").is_file():
         raise FileExistsError(f"{path}: exists, but is not a SavedModel. Choose another directory.")
-    if isinstance(graphs, str):
-        graphs = [graphs]
-    model_graphs = [
-        make_graph(model, name, inputs, metadata, vocabulary, labels)
-        for name in graphs or graph_names(model)
-    ]
+    names = [graphs] if isinstance(graphs, str) else graphs or graph_names(model)
+    model_graphs = [make_graph(model, name, inputs, metadata, vocabulary, labels) for name in names]
     difference = seconds = None
     with replacing(path) as temporary:
         _write(model_graphs, temporary)
@@ -83,19 +71,17 @@ def to_saved_model(
             seconds = checks.measure_latency(endpoints[model_graphs[0].name][0], model_graphs[0])
         operators = [name for _, names in endpoints.values() for name in names]
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-    names = tuple(graph.name for graph in model_graphs)
-    return Exported(path, names, size, checks.count_operators(operators), difference, seconds)
+    written = tuple(graph.name for graph in model_graphs)
+    return Exported(path, written, size, checks.count_operators(operators), difference, seconds)
 
 
 def _write(graphs, directory):
     import tensorflow as tf
 
     endpoints = {graph.name: traced(graph).get_concrete_function() for graph in graphs}
-    first = endpoints[graphs[0].name]
+    signatures = {_DEFAULT: endpoints[graphs[0].name], **endpoints}
     try:
-        tf.saved_model.save(
-            module_of(graphs[0].model), str(directory), {_DEFAULT: first, **endpoints}
-        )
+        tf.saved_model.save(module_of(graphs[0].model), str(directory), signatures)
     except tf.errors.OpError as error:
         raise OSError(errno.EIO, error.message.rpartition(";")[2].strip()) from error
     fields = {**graphs[0].metadata, "graphs": list(endpoints), "versions": versions()}
@@ -110,13 +96,10 @@ def _load(directory):
 
     loaded = tf.saved_model.load(str(directory))
 
-    def runner(name):
-        def run(**arrays):
-            signature = loaded.signatures[name]  # `loaded` keeps its variables alive
-            outputs = signature(**{name: tf.constant(value) for name, value in arrays.items()})
-            return {name: value.numpy() for name, value in outputs.items()}
-
-        return run
+    def run(endpoint, /, **arrays):
+        signature = loaded.signatures[endpoint]  # `loaded` keeps its variables alive
+        outputs = signature(**{name: tf.constant(value) for name, value in arrays.items()})
+        return {name: value.numpy() for name, value in outputs.items()}
 
     def operators(signature):
         definition = signature.graph.as_graph_def()
@@ -124,7 +107,7 @@ def _load(directory):
         return [node.op for part in parts for node in part]
 
     return {
-        name: (runner(name), operators(signature))
+        name: (partial(run, name), operators(signature))
         for name, signature in loaded.signatures.items()
         if name != _DEFAULT
     }
@@ -140,21 +123,16 @@ def traced(
     """
     import tensorflow as tf
 
-    def size(axis):
-        if axis == "batch":
-            return batch
-        return None if isinstance(axis, str) else axis
-
-    names = [entry.name for entry in graph.inputs]
-    signature = [
-        tf.TensorSpec([size(axis) for axis in entry.shape], entry.dtype, name=entry.name)
-        for entry in graph.inputs
-    ]
+    signature = []
+    for name, dtype, axes, _ in graph.inputs:
+        sizes = [batch if a == "batch" else None if isinstance(a, str) else a for a in axes]
+        signature.append(tf.TensorSpec(sizes, dtype, name=name))
 
     @tf.function(input_signature=signature, autograph=False)
     def run(*values):
+        tensors = {entry.name: value for entry, value in zip(graph.inputs, values, strict=True)}
         with substituted(recurrence), prpn_recurrence.substituted(prpn_recurrence.reference):
-            outputs = graph.function(dict(zip(names, values, strict=True)))
+            outputs = graph.function(tensors)
         return {name: tf.identity(value, name=name) for name, value in outputs.items()}
 
     return run

@@ -58,8 +58,8 @@ def to_tflite(
 ) -> Exported:
     """Writes a TensorFlow Lite file for one batch size and any length.
 
-    LiteRT first runs it at three lengths. The file replaces `path` only if the results match Keras.
-    Each conversion leaks memory in TensorFlow: run every one of many in its own process.
+    LiteRT first runs it at three lengths. It replaces `path` only if the results match Keras. Each
+    conversion leaks memory in TensorFlow: run every one of many in its own process.
 
     Args:
         model: a Keras model that contains ON-LSTM, or a `TreeLSTM`.
@@ -70,38 +70,26 @@ def to_tflite(
             matrices, converted to float32 for computing.
         check: whether to compare with Keras.
         inputs: list of `keras.Input`, if the model does not define its inputs.
-        metadata: JSON-serializable object that describes the origin of the model.
+        metadata: JSON-serializable object about the origin of the model, stored as `about`.
         vocabulary: list of words in the order of their ids, if the model has none.
         labels: list of the names of a classifier's classes.
-
-    Returns:
-        `Exported`.
 
     Raises:
         ImportError: if LiteRT is not installed.
         ValueError: if the model lacks the graph or an ON-LSTM, TensorFlow Lite cannot express it,
-            or the file differs from Keras. `path` then keeps its old content.
+            or the file differs from Keras.
         OSError: if the file cannot be written.
-
-    Example:
-
-    >>> from keras_onlstm.exporting import to_tflite
-    >>> from keras_onlstm.models import LanguageModel
-    >>> model = LanguageModel(20, embedding_dim=8, units=16, chunk_size=4)
-    >>> to_tflite(model, "parser.tflite", "parser").size < 20_000  # doctest: +SKIP
-    True
     """
-    path, batch = (
-        check_request(path, ".tflite", quantize, QUANTIZATIONS),
-        check_integer("batch", batch),
-    )
+    path = check_request(path, ".tflite", quantize, QUANTIZATIONS)
+    batch = check_integer("batch", batch)
     list_operators = _operator_lister()
     model_graph = make_graph(model, graph, inputs, metadata, vocabulary, labels)
     flatbuffer = convert(model_graph, batch, quantize)
     fields = {**model_graph.metadata, "quantize": quantize, "versions": versions("ai-edge-litert")}
     content, operators = pack(flatbuffer, fields), list_operators(flatbuffer)
-    options: dict[str, Any] = {"quantize": quantize, "check": check, "batch": batch}
-    return write_checked(path, content, model_graph, operators, **options)
+    return write_checked(
+        path, content, model_graph, operators, quantize=quantize, check=check, batch=batch
+    )
 
 
 def _operator_lister():

@@ -1,9 +1,8 @@
 """TreeLSTM graph that reads only ids and heads: it computes paths and order itself.
 
-An exported file would be hard to use if its inputs were the grids that training uses. So it reads
-one word of each sentence per step, every word after its source, and keeps the states of all words.
-Four products, one per edge type, become one: the four kernels are concatenated along rows, and each
-state is put into the columns that belong to its edge type, with 0 in the others.
+Each step reads one word of each sentence, every word after its source, and the states of all words
+are kept. Four products, one per edge type, become one: the four kernels are concatenated along
+rows, and each state is put into the columns of its edge type, with 0 in the others.
 
 Axes, in addition to those of `tree_lstm.step`:
 
@@ -13,7 +12,6 @@ Axes, in addition to those of `tree_lstm.step`:
 - W: states of all layers, h and c of the first, h and c of the second, ...: 2 U L
 """
 
-from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import keras
@@ -90,20 +88,13 @@ def _levels(source):
     return ops.while_loop(lambda reach, *_: reach < count, double, first)[1]
 
 
-class _StackedLayer(NamedTuple):
-    """The weights of one layer for all M edge types, concatenated along rows."""
-
-    kernel: Tensor  # (M K, 4 U)
-    recurrent_kernel: Tensor  # (M U, 4 U)
-    bias: Tensor  # (M, 4 U)
-
-
-def _stack_layers(edges: Sequence[Sequence[Layer]]) -> list[_StackedLayer]:
+def _stack_layers(edges):
+    """The layers of all M edge types, concatenated along rows."""
     return [
-        _StackedLayer(
-            ops.concatenate([layer.kernel for layer in layers], 0),
-            ops.concatenate([layer.recurrent_kernel for layer in layers], 0),
-            ops.concatenate([ops.expand_dims(layer.bias, 0) for layer in layers], 0),
+        Layer(
+            ops.concatenate([layer.kernel for layer in layers], 0),  # (M K, 4 U)
+            ops.concatenate([layer.recurrent_kernel for layer in layers], 0),  # (M U, 4 U)
+            ops.concatenate([ops.expand_dims(layer.bias, 0) for layer in layers], 0),  # (M, 4 U)
         )
         for layers in zip(*edges, strict=True)
     ]
@@ -122,7 +113,7 @@ def _run(x, edges, source, layers):
 
     `x` (T, B, 4 U) are projected inputs of the first layer, `edges` (T, B, M) one-hot edge types,
     `source` (T, B) the index of each word's source along the first axis of the result, and `layers`
-    a list of `_StackedLayer`.
+    the result of `_stack_layers`.
     """
     units, (steps, rows) = x.shape[-1] // 4, ops.shape(source)
     width = 2 * units * len(layers)
@@ -169,54 +160,44 @@ def _encode_left(layers, vectors, paths):
 
 
 def tree_language_model(
-    model: keras.Model, root: int
-) -> Callable[[dict[str, Tensor]], dict[str, Tensor]]:
-    """A TreeLSTM as a function of `ids` and `heads` (B, T). Heads are -1 in the padding.
+    model: keras.Model, root: int, tensors: dict[str, Tensor]
+) -> dict[str, Tensor]:
+    """The `log_probabilities` (B, T) of a TreeLSTM, from `ids` and `heads` (B, T).
 
-    It returns `log_probabilities` (B, T), which are 0 there.
+    In the padding, heads are -1 and log-probabilities 0.
     """
+    weights = model.recurrent_weights()
+    heads = ops.maximum(tensors["heads"], 0)  # padding: last dependents of ROOT
+    paths = _paths(heads)
+    source = _with_root(paths.source, 0)  # (B, P)
+    order = ops.argsort(_levels(source), 1)  # (B, P) positions, ROOT first
+    rank = ops.argsort(order, 1)  # (B, P), the inverse of `order`
 
-    def function(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-        weights = model.recurrent_weights()
-        heads = ops.maximum(tensors["heads"], 0)  # padding: last dependents of ROOT
-        paths = _paths(heads)
-        source = _with_root(paths.source, 0)  # (B, P)
-        order = ops.argsort(_levels(source), 1)  # (B, P) positions, ROOT first
-        rank = ops.argsort(order, 1)  # (B, P), the inverse of `order`
+    def ordered(x):
+        """x (B, P, ...) in the order of the steps, without ROOT: (T, B, ...)."""
+        return _swap(_gather_positions(x, order[:, 1:]))
 
-        def ordered(x: Tensor) -> Tensor:
-            """x (B, P, ...) in the order of the steps, without ROOT: (T, B, ...)."""
-            return _swap(_gather_positions(x, order[:, 1:]))
-
-        words = _with_root(tensors["ids"], root)  # (B, P)
-        sources = ordered(_gather_positions(words, source))
-        inputs = _rows(weights.embeddings, sources)  # (T, B, E)
-        edges = ops.one_hot(ordered(_with_root(paths.edge, 0)), len(Edge), dtype=inputs.dtype)
-        units = weights.generators[0][0].recurrent_kernel.shape[0]
-        layers = _stack_layers(_without_left(weights))
-        x = _expand_by_edge(inputs, edges) @ layers[0].kernel + edges @ layers[0].bias
-        if weights.left:
-            vectors = _rows(weights.embeddings, tensors["ids"])  # (B, T, E)
-            left = ordered(_with_root(_encode_left(weights.left, vectors, paths), 0))
-            kernel = weights.generators[Edge.RIGHT][0].kernel[inputs.shape[-1] :]
-            x += (edges[..., Edge.RIGHT : Edge.RIGHT + 1] * left) @ kernel
-        states = _run(x, edges, ordered(_gather_positions(rank, source)), layers)[1:]
-        log_probabilities = ops.log_softmax(model.logits(_last_h(states, units)))  # (T, B, V)
-        scores = _gather_entries(log_probabilities, ordered(words))  # (T, B)
-        scores = _gather_positions(_with_root(_swap(scores), 0), rank[:, 1:])  # (B, T)
-        mask = ops.cast(tensors["heads"] >= 0, scores.dtype)
-        return {"log_probabilities": scores * mask}
-
-    return function
-
-
-def _without_left(weights):
-    """The layers of every edge type, without the kernel rows for left dependents."""
-    size = weights.embeddings.shape[-1]
-    return [
-        [layers[0]._replace(kernel=layers[0].kernel[:size]), *layers[1:]]
-        for layers in weights.generators
-    ]
+    words = _with_root(tensors["ids"], root)  # (B, P)
+    sources = ordered(_gather_positions(words, source))
+    inputs = _rows(weights.embeddings, sources)  # (T, B, E)
+    edges = ops.one_hot(ordered(_with_root(paths.edge, 0)), len(Edge), dtype=inputs.dtype)
+    units = weights.generators[0][0].recurrent_kernel.shape[0]
+    layers = _stack_layers(  # without the kernel rows for left dependents
+        [first._replace(kernel=first.kernel[: inputs.shape[-1]]), *others]
+        for first, *others in weights.generators
+    )
+    x = _expand_by_edge(inputs, edges) @ layers[0].kernel + edges @ layers[0].bias
+    if weights.left:
+        vectors = _rows(weights.embeddings, tensors["ids"])  # (B, T, E)
+        left = ordered(_with_root(_encode_left(weights.left, vectors, paths), 0))
+        kernel = weights.generators[Edge.RIGHT][0].kernel[inputs.shape[-1] :]
+        x += (edges[..., Edge.RIGHT : Edge.RIGHT + 1] * left) @ kernel
+    states = _run(x, edges, ordered(_gather_positions(rank, source)), layers)[1:]
+    log_probabilities = ops.log_softmax(model.logits(_last_h(states, units)))  # (T, B, V)
+    scores = _gather_entries(log_probabilities, ordered(words))  # (T, B)
+    scores = _gather_positions(_with_root(_swap(scores), 0), rank[:, 1:])  # (B, T)
+    mask = ops.cast(tensors["heads"] >= 0, scores.dtype)
+    return {"log_probabilities": scores * mask}
 
 
 def _gather_entries(x, indices):

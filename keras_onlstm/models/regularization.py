@@ -30,7 +30,7 @@ def word_dropout(embeddings: Tensor, rate: float, seed: int | keras.random.SeedG
 def _mean(values, mask):
     """Mean of values (B, T, U) at unmasked steps; `mask` is (B, T) or `None`."""
     mask = ops.ones_like(values[..., 0]) if mask is None else ops.cast(mask, values.dtype)
-    total = ops.sum(values * ops.expand_dims(mask, -1))
+    total = ops.sum(ops.multiply(values, ops.expand_dims(mask, -1)))
     return total / ops.maximum(ops.sum(mask) * values.shape[-1], 1.0)
 
 

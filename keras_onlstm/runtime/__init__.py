@@ -11,10 +11,7 @@ from keras_onlstm.utils.validation import check_integer, module_getattr
 __all__ = ["ExportedModel", "ExportedTreeModel", "OnnxGraph", "TfliteGraph", "load", "make_model"]
 
 MAX_THREADS = 256  # with 100,000 the runtimes hang
-FORMATS: dict[str, type[OnnxGraph] | type[TfliteGraph]] = {
-    ".onnx": OnnxGraph,
-    ".tflite": TfliteGraph,
-}
+FORMATS: dict[str, type[OnnxGraph | TfliteGraph]] = {".onnx": OnnxGraph, ".tflite": TfliteGraph}
 __getattr__ = module_getattr(__name__, {"model_of": "make_model"})
 
 
@@ -28,13 +25,9 @@ def load(
         provider: `"cpu"`, or `"cuda"` for ONNX.
         threads: threads per operation, at most 256; `None`: the runtime decides.
 
-    Returns:
-        `OnnxGraph` or `TfliteGraph`.
-
     Raises:
         FileNotFoundError: if the file does not exist.
-        ValueError: if it is damaged, of another format or not from this package, or if the provider
-            is unknown or unavailable.
+        ValueError: if it is damaged or not from this package, or the provider is not available.
         ImportError: if the runtime is not installed.
 
     Example:
@@ -47,9 +40,7 @@ def load(
     """
     path = Path(path)
     if path.suffix not in FORMATS:
-        raise ValueError(
-            f"{path}: the name of an exported file must end in {' or '.join(FORMATS)}."
-        )
+        raise ValueError(f"{path}: the name of an exported file must end in .onnx or .tflite.")
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file.")
     if threads is not None:
@@ -58,23 +49,13 @@ def load(
 
 
 def make_model(graph: OnnxGraph | TfliteGraph) -> ExportedModel | ExportedTreeModel:
-    """Makes a model from an exported graph that reads sentences or dependency trees.
+    """Makes a model from a graph that reads sentences or, for a TreeLSTM, dependency trees.
 
-    Args:
-        graph: result of `load`.
-
-    Returns:
-        `ExportedTreeModel` for a TreeLSTM, else `ExportedModel`.
-
-    Raises:
-        ValueError: if the graph reads neither.
-
-    Example, which needs a file:
+    Raises `ValueError` if it reads neither. Example, which needs a file:
 
     >>> from keras_onlstm import runtime
     >>> runtime.make_model(runtime.load("parser.onnx")).num_layers  # doctest: +SKIP
     3
     """
-    if graph.metadata["graph"] == TREE_READER:
-        return ExportedTreeModel(graph)
-    return ExportedModel(graph)
+    is_tree_reader = graph.metadata["graph"] == TREE_READER
+    return ExportedTreeModel(graph) if is_tree_reader else ExportedModel(graph)

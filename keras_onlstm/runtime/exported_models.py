@@ -1,6 +1,6 @@
 """Parsing and scoring with exported graphs, of sentences and of dependency trees."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -18,13 +18,11 @@ class ExportedModel(DistanceModel):
     """An exported language model or parser, which reads sentences without Keras.
 
     Args:
-        graph: `OnnxGraph` or `TfliteGraph` of `load`, of the kind `"parser"` or `"language_model"`.
+        graph: result of `load`, of the kind `"parser"` or `"language_model"`.
 
     Attributes:
-        graph: the argument.
         gates: tuple of the names of its distances.
         vocabulary: list of words, or `None`.
-        num_layers: number of layers of all models in the file.
         layers_per_model: tuple of the number of layers of each model in the file.
 
     Raises:
@@ -50,12 +48,11 @@ class ExportedModel(DistanceModel):
             raise ValueError(
                 f"{graph.path}: this model has no distances. Export one with recurrent='onlstm'."
             )
+        metadata = graph.metadata
         self.graph, self._file = graph, graph.path
         self.gates = tuple(name.removesuffix(DISTANCES) for name in distances)
-        self.vocabulary = graph.metadata.get("vocabulary")
-        self.layers_per_model = tuple(
-            graph.metadata.get("members") or [graph.metadata["num_layers"]]
-        )
+        self.vocabulary = metadata.get("vocabulary")
+        self.layers_per_model = tuple(metadata.get("members") or [metadata["num_layers"]])
 
     def _measured(self, sentences, gates):
         def distances(ids, lengths):
@@ -73,9 +70,6 @@ class ExportedModel(DistanceModel):
 
         Returns:
             List of arrays (words + 1,), or (words,) without the end, in nats.
-
-        Raises:
-            ValueError: if the graph is not a language model, or has no vocabulary.
         """
         if "log_probabilities" not in self.graph.outputs:
             raise ValueError(
@@ -86,8 +80,7 @@ class ExportedModel(DistanceModel):
         def scores(ids, lengths):
             log_probabilities = self._run(ids, lengths)["log_probabilities"]  # (B, T, V)
             targets = np.pad(ids[:, 1:], ((0, 0), (0, 1)), constant_values=self._encoding().eos)
-            target_scores = np.take_along_axis(log_probabilities, targets[..., None], axis=-1)
-            return target_scores[..., 0]  # (B, T)
+            return np.take_along_axis(log_probabilities, targets[..., None], axis=-1)[..., 0]
 
         return [values[: words + end] for values, words in self._read(sentences, scores)]
 
@@ -103,11 +96,11 @@ class ExportedModel(DistanceModel):
             lengths = np.pad(lengths, missing[0], constant_values=1)
         outputs = self.graph.run(ids=ids, lengths=lengths)
         expected = (len(ids), self.num_layers, time)
-        for name in (f"{gate}{DISTANCES}" for gate in self.gates):
-            if outputs[name].shape != expected:
+        for name, values in outputs.items():
+            if name.endswith(DISTANCES) and values.shape != expected:
                 raise ValueError(
-                    f"{self.graph.path}: the output {name} has shape {outputs[name].shape}, but "
-                    f"its metadata imply {expected}. {REMEDY}"
+                    f"{self.graph.path}: the output {name} has shape {values.shape}, but its "
+                    f"metadata imply {expected}. {REMEDY}"
                 )
         return {name: values[:rows] for name, values in outputs.items()}
 
@@ -123,10 +116,9 @@ class ExportedTreeModel:
     """An exported TreeLSTM or LdTreeLSTM, which scores dependency trees without Keras.
 
     Args:
-        graph: `OnnxGraph` or `TfliteGraph` of `load`, of the kind `"tree_language_model"`.
+        graph: result of `load`, of the kind `"tree_language_model"`.
 
     Attributes:
-        graph: the argument.
         vocabulary: list of words.
         left_dependents: whether it is an LdTreeLSTM.
 
@@ -138,9 +130,9 @@ class ExportedTreeModel:
     >>> from keras_onlstm import runtime
     >>> from keras_onlstm.dependencies import DependencyTree
     >>> graph = runtime.load("tree_language_model.onnx")  # doctest: +SKIP
-    >>> tree = DependencyTree("a cat sleeps here".split(), [2, 3, 0, 3])
+    >>> tree = DependencyTree("a cat sleeps".split(), [2, 3, 0])
     >>> runtime.ExportedTreeModel(graph).score([tree])[0].shape  # doctest: +SKIP
-    (4,)
+    (3,)
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -156,24 +148,16 @@ class ExportedTreeModel:
         self._encoder = TreeEncoder(self.vocabulary, graph.path)
 
     def score(self, trees: Iterable[DependencyTree]) -> list[np.ndarray]:
-        """Log-probabilities of words given their paths, equal to `TreeLSTM.score`.
+        """Log-probabilities (words,) of words given their paths, in nats, as of `TreeLSTM.score`.
 
-        Args:
-            trees: list of projective `DependencyTree`.
-
-        Returns:
-            List of arrays (words,), in nats.
-
-        Raises:
-            ValueError: if a tree is not projective, or `<root>` is one of its words.
+        Raises `ValueError` if a tree is not projective, or `<root>` is one of its words.
         """
         trees = list(trees)
         for tree in trees:
             tree.steps()  # raises if it is not projective
         rows = [(self._encoder(tree.words), tree.heads) for tree in trees]
         order = sorted(range(len(rows)), key=lambda index: len(trees[index]))
-        results: list[np.ndarray] = [np.empty(0)] * len(rows)
-        start = 0
+        results, start = [np.empty(0)] * len(rows), 0
         while start < len(order):
             end = start + 1
             while end < len(order) and self._fits_batch(end + 1 - start, len(trees[order[end]])):
@@ -194,7 +178,7 @@ class ExportedTreeModel:
             return count <= self.graph.batch
         return count <= _TREES and count * words**2 <= _WORD_PAIRS and count * words <= _WORDS
 
-    def _run(self, rows: Sequence[tuple[list[int], Sequence[int]]]) -> list[np.ndarray]:
+    def _run(self, rows):
         """The scores of one batch of trees, each given as ids and heads."""
         batch, time = self.graph.batch or len(rows), max(len(ids) for ids, _ in rows)
         ids = np.zeros((batch, time), "int32")

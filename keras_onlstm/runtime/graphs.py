@@ -40,17 +40,10 @@ class Graph:
         self.batch = first.pop() if len(first) == 1 else None
 
     def run(self, **arrays: npt.ArrayLike) -> dict[str, np.ndarray]:
-        """Runs the graph once.
+        """Runs the graph once, on an array for each of `inputs`: the arrays of `outputs`, by name.
 
-        Args:
-            **arrays: one for each of `inputs`, by name. Integers are converted if none changes.
-
-        Returns:
-            Dictionary from the names of `outputs` to arrays.
-
-        Raises:
-            ValueError: if an array is missing, unknown, or has the wrong dtype or shape; or if the
-                graph cannot be run on the arrays.
+        Integers are converted if none changes. Raises `ValueError` if an array is missing, unknown,
+        or has the wrong dtype or shape, or if the graph cannot be run on the arrays.
         """
         if arrays.keys() != self._tensors.keys():
             raise ValueError(
@@ -99,8 +92,6 @@ class OnnxGraph(Graph):
 
     >>> from keras_onlstm import runtime
     >>> graph = runtime.load("parser.onnx")  # doctest: +SKIP
-    >>> graph.inputs, graph.outputs  # doctest: +SKIP
-    (['ids', 'lengths'], ['forget_distances', 'input_distances'])
     >>> graph.run(ids=[[0, 5, 7]], lengths=[3])["forget_distances"].shape  # doctest: +SKIP
     (1, 3, 3)
     """
@@ -129,8 +120,8 @@ class OnnxGraph(Graph):
             ) from error
         if providers[0] not in session.get_providers():
             raise ValueError(
-                f"{path}: ONNX Runtime cannot start {providers[0]}, because the driver or the "
-                "libraries of CUDA are missing. Install them, or use the provider 'cpu'."
+                f"{path}: ONNX Runtime cannot start {providers[0]}. Install the driver and the "
+                "libraries of CUDA, or use the provider 'cpu'."
             )
         fields = metadata.loads(text, path)
         super().__init__(path, fields, inputs, [value.name for value in session.get_outputs()])
@@ -145,46 +136,31 @@ def _providers(path, provider, available):
         raise ValueError(f"provider must be 'cpu' or 'cuda', got {provider!r}.")
     if PROVIDERS[provider] not in available:
         raise ValueError(
-            f"{path}: ONNX Runtime has no {PROVIDERS[provider]}, only {', '.join(available)}. Use "
-            "the provider 'cpu', or for a GPU: pip uninstall onnxruntime, then pip install "
-            "onnxruntime-gpu."
+            f"{path}: ONNX Runtime has no {PROVIDERS[provider]}, only {', '.join(available)}. For "
+            "a GPU: pip uninstall onnxruntime, then pip install onnxruntime-gpu."
         )
     return list(dict.fromkeys([PROVIDERS[provider], PROVIDERS["cpu"]]))
 
 
 def _tensor(value):
-    names = {"float": "float32", "double": "float64"}
     name = value.type.removeprefix("tensor(").removesuffix(")")
     shape = tuple(size if isinstance(size, int) else None for size in value.shape)
-    return Tensor(shape, np.dtype(names.get(name, name)))
-
-
-SIGNATURE = "serving_default"
+    return Tensor(shape, np.dtype({"float": "float32", "double": "float64"}.get(name, name)))
 
 
 class TfliteGraph(Graph):
-    """The graph of a `.tflite` file. `load` opens it. One thread runs it at a time.
+    """The graph of a `.tflite` file, with the attributes of `OnnxGraph`. `load` opens it.
 
-    Attributes:
-        metadata: dictionary of the file's metadata.
-        inputs: list of names.
-        outputs: list of names.
-        batch: the only batch size; `None`: any.
-
-    Example, which needs a file:
+    One thread runs it at a time. Example, which needs a file:
 
     >>> from keras_onlstm import runtime
-    >>> graph = runtime.load("parser.tflite")  # doctest: +SKIP
-    >>> graph.batch  # doctest: +SKIP
+    >>> runtime.load("parser.tflite").batch  # doctest: +SKIP
     1
     """
 
     def __init__(self, path: Path, provider: str = "cpu", threads: int | None = None) -> None:
         if provider != "cpu":
-            raise ValueError(
-                f"{path}: LiteRT runs only on the CPU, not on {provider!r}. To use a GPU, export "
-                "the model to ONNX."
-            )
+            raise ValueError(f"{path}: LiteRT runs only on the CPU, not on {provider!r}. Use ONNX.")
         flatbuffer, fields = metadata.unpack(path.read_bytes(), path)
         try:
             from ai_edge_litert.interpreter import Interpreter
@@ -193,18 +169,15 @@ class TfliteGraph(Graph):
         try:
             interpreter = Interpreter(model_content=flatbuffer, num_threads=threads)
             # The runner resizes the inputs to the arrays.
-            self._runner = interpreter.get_signature_runner(SIGNATURE)
+            self._runner = interpreter.get_signature_runner("serving_default")
         except Exception as error:
             raise ValueError(
                 f"{path}: LiteRT cannot run it ({describe(error)}). {metadata.REMEDY}"
             ) from error
-        inputs = {
-            name: Tensor(
-                tuple(int(size) if size >= 0 else None for size in details["shape_signature"]),
-                np.dtype(details["dtype"]),
-            )
-            for name, details in self._runner.get_input_details().items()
-        }
+        inputs = {}
+        for name, details in self._runner.get_input_details().items():
+            shape = tuple(int(n) if n >= 0 else None for n in details["shape_signature"])
+            inputs[name] = Tensor(shape, np.dtype(details["dtype"]))
         super().__init__(path, fields, inputs, self._runner.get_output_details())
         self._lock = threading.Lock()  # resizing the inputs and running is not atomic
 

@@ -1,9 +1,8 @@
 """The metadata of exported files: one JSON object.
 
-In ONNX it is the metadata property `KEY`. In TensorFlow Lite it is the only file, `MEMBER`, of a
-ZIP archive after the flatbuffer, where TensorFlow Lite expects associated files. There it also
-contains the length and checksum of the flatbuffer. They are checked first, because an interpreter
-may crash on a damaged one.
+In ONNX it is the metadata property `KEY`. In TensorFlow Lite it is the file `MEMBER` of a ZIP
+archive after the flatbuffer, where TensorFlow Lite expects associated files. There it also contains
+the length and checksum of the flatbuffer, because an interpreter may crash on a damaged one.
 """
 
 import hashlib
@@ -41,24 +40,22 @@ def loads(text: str | bytes | None, path: StrPath) -> dict[str, Any]:
             f"{path}: contains no metadata of keras_onlstm. The file was written by another "
             f"program, or is incomplete. {REMEDY}"
         )
+    content = text.encode() if isinstance(text, str) else text
     try:
-        metadata = parse_json(
-            text.encode() if isinstance(text, str) else text, {"format": Integer(1)}
-        )
+        metadata = parse_json(content, {"format": Integer(1)})
         _check(metadata)
     except ValueError as error:
         raise ValueError(f"{path}: its metadata are damaged ({error}). {REMEDY}") from error
     if metadata["format"] > FORMAT:
         raise ValueError(
             f"{path}: has format {metadata['format']}, but this version of keras_onlstm reads only "
-            f"format {FORMAT}. Install a later version: pip install --upgrade keras-onlstm"
+            f"format {FORMAT}: pip install --upgrade keras-onlstm"
         )
     return metadata
 
 
 def _check(metadata):
     """Checks the types of the fields. A later format may have other fields."""
-    check_kind(metadata, {"format": Integer(1)})
     if metadata["format"] > FORMAT:
         return
     check_kind(metadata, {"graph": str, "vocabulary": ([str], None, ...)})
@@ -85,10 +82,7 @@ def pack(flatbuffer: bytes, metadata: dict[str, Any]) -> bytes:
 
 
 def unpack(content: bytes, path: StrPath) -> tuple[bytes, dict[str, Any]]:
-    """Splits the content of a file of `pack` into flatbuffer and metadata.
-
-    Raises `ValueError` if one of them is damaged, or the metadata are missing or of a later format.
-    """
+    """Splits the content of a file of `pack` into flatbuffer and metadata, and checks both."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             check_unpacked(archive)
