@@ -5,14 +5,11 @@ The master gates, one value per chunk, broadcast over the units of a chunk. Axes
 `keras_onlstm.onlstm.gates`; `...` is T or empty.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from keras_onlstm.onlstm.gates import LSTM_GATES, MASTER_GATES, gate_width, lstm_offset
-from keras_onlstm.recurrence.engine import Specs
-from keras_onlstm.recurrence.gated_step import GatedStep, StepOutputs
+from keras_onlstm.onlstm.gates import LSTM_GATES, gate_width, lstm_offset
+from keras_onlstm.recurrence.gated_step import GatedStep
 from keras_onlstm.recurrence.lstm import hidden_state, output_derivatives
-from keras_onlstm.utils import Tensor, Tensors
 from keras_onlstm.utils.keras_private import direct as ops
 from keras_onlstm.utils.numerics import max_keepdims, precise_matmul, tanh, triangle
 
@@ -40,20 +37,19 @@ class ONLSTMStep(GatedStep):
     def cell_shape(self) -> tuple[int, int]:
         return self.chunks, self.chunk_size
 
-    def other_specs(self, batch: int | None) -> Specs:
+    def _other_specs(self, batch):
         return [((2, self.chunks, batch), self.wide)]
 
-    def constants(self) -> Tensors:
+    def _constants(self):
         """A matrix (N, N) for running sums, and scale and shift (4, 1, 1, 1) of `_gates`."""
-        scale = [[[[1.0 if name == "candidate" else 0.5]]] for name in LSTM_GATES]
-        scale = ops.convert_to_tensor(scale, dtype=self.wide)
+        scales = [[[[1.0 if name == "candidate" else 0.5]]] for name in LSTM_GATES]
+        scale = ops.convert_to_tensor(scales, dtype=self.wide)
         return triangle(self.chunks, self.wide), scale, 1.0 - scale
 
     def _exponentials(self, z):
         """exp(x - max(x)) of the master gates' pre-activations x, (..., 2, N, B)."""
         rows = z[..., : lstm_offset(self.units, self.chunk_size).start, :]
-        shape = (*ops.shape(z)[:-2], len(MASTER_GATES), self.chunks, ops.shape(z)[-1])
-        pre = ops.reshape(rows, shape)
+        pre = ops.reshape(rows, (*ops.shape(z)[:-2], 2, self.chunks, ops.shape(z)[-1]))
         return ops.exp(pre - max_keepdims(pre, -2))
 
     def _cumax(self, exponentials, running_sum):
@@ -70,8 +66,7 @@ class ONLSTMStep(GatedStep):
     def _lstm_rows(self, z):
         """The rows of the LSTM's gates, (..., 4, N, C, B)."""
         rows = z[..., lstm_offset(self.units, self.chunk_size), :]
-        shape = (*ops.shape(z)[:-2], len(LSTM_GATES), *self.cell_shape, ops.shape(z)[-1])
-        return ops.reshape(rows, shape)
+        return ops.reshape(rows, (*ops.shape(z)[:-2], 4, *self.cell_shape, ops.shape(z)[-1]))
 
     def _gates(self, z, scale, shift):
         """The gates of the LSTM, (..., 4, N, C, B), with a single tanh.
@@ -89,7 +84,7 @@ class ONLSTMStep(GatedStep):
         i_hat = i * omega + (i_tilde - omega)  # Eq. 13
         return i_tilde, f_tilde, omega, i_hat, f_hat
 
-    def update(self, z: Tensor, c_tm1: Tensor, constants: Tensors, save: bool) -> StepOutputs:
+    def _update(self, z, c_tm1, constants, save):
         running_sum, *scales = constants
         cumax = self._cumax(self._exponentials(z), running_sum)
         gates = self._gates(z, *scales)
@@ -97,15 +92,12 @@ class ONLSTMStep(GatedStep):
         _, _, _, i_hat, f_hat = self._merged(cumax, i, f)
         c = f_hat * c_tm1 + i_hat * candidate  # Eq. 14
         h = ops.reshape(hidden_state(output, c), (self.units, -1))
-        saved = None
         if save and self._saves_gates:
             masters = z[: lstm_offset(self.units, self.chunk_size).start]
-            saved = ops.concatenate([masters, ops.reshape(gates, (4 * self.units, -1))], 0)
-        return StepOutputs(h, c, (cumax,), saved)
+            z = ops.concatenate([masters, ops.reshape(gates, (4 * self.units, -1))], 0)
+        return h, c, (cumax,), z
 
-    def local_derivatives(
-        self, saved: Tensor, c_tm1: Tensor, constants: Tensors
-    ) -> tuple[list[Tensor], list[Tensor], Tensor]:
+    def _local_derivatives(self, saved, c_tm1, constants):
         """Derivatives of h; those of the new cell state with respect to candidate, input gate,
         forget gate, both cumax and old cell state; and the master gates' softmax (..., 2, N, B).
         """
@@ -130,14 +122,7 @@ class ONLSTMStep(GatedStep):
         ]
         return by_h, by_c, softmax
 
-    def gates_grad(
-        self,
-        d_output: Tensor,
-        d_gates: Sequence[Tensor],
-        d_others: Tensors,
-        others: Tensors,
-        constants: Tensors,
-    ) -> Tensor:
+    def _gates_grad(self, d_output, d_gates, d_others, others, constants):
         (softmax,), (d_cumax,), (*d_gates, d_input, d_forget) = others, d_others, d_gates
         # Sums over a chunk's units. Each softmax value contributes to its own and all later cumax.
         d_cumax = ops.stack([ops.sum(d_input, 1), ops.sum(d_forget, 1)]) + d_cumax  # (2, N, B)

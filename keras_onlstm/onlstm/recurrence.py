@@ -10,7 +10,6 @@ from keras import activations, backend, ops
 from keras_onlstm.onlstm.fused_step import ONLSTMStep
 from keras_onlstm.onlstm.step import project, step
 from keras_onlstm.recurrence import engine
-from keras_onlstm.recurrence.engine import Substitution
 from keras_onlstm.recurrence.gated_step import GatedWeights, run_gated
 from keras_onlstm.utils import Activation, Tensor
 from keras_onlstm.utils.numerics import matmul, mean, wide_dtype
@@ -44,15 +43,13 @@ class RecurrenceOutputs(NamedTuple):
 
 
 # A context in which every `ONLSTM` runs another function from `RecurrenceInputs` to
-# `RecurrenceOutputs`.
-substituted = Substitution("recurrence")
+# `RecurrenceOutputs`: for exports, and for comparisons with an exported model.
+substituted = engine.Substitution("recurrence")
 
 
 def run(inputs: RecurrenceInputs, fuse: bool) -> RecurrenceOutputs:
     """Runs the recurrence over a whole sequence, with the engine if `fuse`."""
-    implementation = fused if fuse else reference
-    # Exports, and comparisons with an exported model, substitute a function.
-    return (substituted.function or implementation)(inputs)
+    return (substituted.function.get() or (fused if fuse else reference))(inputs)
 
 
 def unsupported_reason(activation: Activation, recurrent_activation: Activation) -> str | None:
@@ -73,12 +70,12 @@ def fused(inputs: RecurrenceInputs) -> RecurrenceOutputs:
     step = ONLSTMStep(inputs.h.shape[-1], dtype, inputs.chunk_size)
     kernels = inputs.kernel, inputs.recurrent_kernel
     weights = GatedWeights(*kernels, inputs.bias, inputs.recurrent_mask)
-    states, mask = (inputs.h, inputs.c), inputs.mask
-    arguments = inputs.inputs, states, mask, inputs.training
+    arguments = inputs.inputs, (inputs.h, inputs.c), inputs.mask, inputs.training
     h, last_h, last_c, (cumax,) = run_gated(step, weights, *arguments)
     means = ops.sum(cumax, 2) / step.chunks  # (T, 2, B)
     distances = 1.0 - means[:, 1], 1.0 - means[:, 0]  # forget, input
-    return _outputs(h, last_h, last_c, distances, None if mask is None else ops.transpose(mask))
+    mask = None if inputs.mask is None else ops.transpose(inputs.mask)
+    return _outputs(h, last_h, last_c, distances, mask)
 
 
 def _outputs(h, last_h, last_c, distances, mask):
@@ -91,9 +88,7 @@ def _outputs(h, last_h, last_c, distances, mask):
 
 def reference(inputs: RecurrenceInputs) -> RecurrenceOutputs:
     """Reference implementation: a loop over `step`. The fast one is tested against it."""
-    h, c, mask = inputs.h, inputs.c, inputs.mask
-    dtype, wide = h.dtype, wide_dtype(h.dtype)
-    batch, units = h.shape
+    (batch, units), dtype, wide = inputs.h.shape, inputs.h.dtype, wide_dtype(inputs.h.dtype)
 
     def body(carry, row):
         (h_tm1, c_tm1), (projected, mask) = carry, row
@@ -113,11 +108,10 @@ def reference(inputs: RecurrenceInputs) -> RecurrenceOutputs:
 
     x = ops.transpose(inputs.inputs, (1, 0, 2))  # (T, B, D)
     projected = project(x, inputs.kernel, inputs.bias)  # (T, B, K)
-    mask = None if mask is None else ops.transpose(mask)
-    carry = h, ops.cast(c, wide)
+    mask = None if inputs.mask is None else ops.transpose(inputs.mask)
+    carry = inputs.h, ops.cast(inputs.c, wide)
     if x.shape[0] == 1:  # streaming needs no loop
-        row = projected[0], None if mask is None else mask[0]
-        carry, ys, _ = body(carry, row)
+        carry, ys, _ = body(carry, (projected[0], None if mask is None else mask[0]))
         ys = [ops.expand_dims(y, 0) for y in ys]
     else:
         specs = (((batch, units), dtype), ((batch,), wide), ((batch,), wide))

@@ -11,23 +11,8 @@ from keras import ops
 
 from keras_onlstm.prpn.parsing_network import normalized, standardized, standardized_grad
 from keras_onlstm.prpn.step import EPSILON, attention
-from keras_onlstm.recurrence import engine
-from keras_onlstm.recurrence.engine import (
-    Gradients,
-    Specs,
-    Step,
-    StepResults,
-    Substitution,
-    stacked,
-)
-from keras_onlstm.recurrence.lstm import (
-    Gates,
-    activated,
-    cell_derivatives,
-    cell_state,
-    hidden_state,
-    output_derivatives,
-)
+from keras_onlstm.recurrence import engine, lstm
+from keras_onlstm.recurrence.engine import Specs, Step, stacked
 from keras_onlstm.utils import Tensor, Tensors
 from keras_onlstm.utils.numerics import max_keepdims
 
@@ -61,15 +46,14 @@ class ReadingInputs(NamedTuple):
         return self[:8], self[8:10], self[10:15]
 
 
-# A context in which every reading layer runs another function of `ReadingInputs`.
-substituted = Substitution("reading")
+# A context in which every reading layer runs another function of `ReadingInputs`: for exports, and
+# for comparisons with an exported model.
+substituted = engine.Substitution("reading")
 
 
 def run(inputs: ReadingInputs, fuse: bool) -> Tensors:
     """Hidden and cell states after every step, each (T, B, U), with the engine if `fuse`."""
-    implementation = fused if fuse else reference
-    # Exports, and comparisons with an exported model, substitute a function.
-    return (substituted.function or implementation)(inputs)
+    return (substituted.function.get() or (fused if fuse else reference))(inputs)
 
 
 def fused(inputs: ReadingInputs) -> Tensors:
@@ -111,7 +95,7 @@ class ReadingStep(Step):
             saved += [row, (slots, batch)]
         return [(row, dtype)] * 2, [(shape, dtype) for shape in saved]
 
-    def forward(self, prepared: Tensors, carry: Tensors, row: Tensors, save: bool) -> StepResults:
+    def forward(self, prepared: Tensors, carry: Tensors, row: Tensors, save: bool) -> Tensors:
         (kernel, *scales, key_kernel, mask), (hs, cs) = prepared, carry
         x, *keyed, read_mask, key_mask = row
         h, c = hs[-1], cs[-1]
@@ -139,16 +123,14 @@ class ReadingStep(Step):
         """The memory after the step, the new states, and what is saved."""
         bias, gamma, beta, cell_gamma, cell_beta = scales
         standard, deviation = standardized(product + bias)
-        gates = activated(*ops.split(x + gamma * standard + beta, 4, axis=-1))
-        c = cell_state(gates, c_tm1)
-        h = hidden_state(gates.output, normalized(c, cell_gamma, cell_beta))
+        gates = lstm.activated(*ops.split(x + gamma * standard + beta, 4, axis=-1))
+        c = lstm.cell_state(gates, c_tm1)
+        h = lstm.hidden_state(gates.output, normalized(c, cell_gamma, cell_beta))
         pairs = (hs, h), (cs, c)
         memory = [ops.concatenate([rows[1:], ops.expand_dims(row, 0)], 0) for rows, row in pairs]
         return memory, (h, c), (ops.concatenate(gates, -1), standard, deviation)
 
-    def prepare(
-        self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors | None = None
-    ) -> Tensors:
+    def prepare(self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Any = None) -> Tensors:
         if ys is None:
             return weights
         kernel, *scales, key_kernel, mask = weights
@@ -174,9 +156,7 @@ class ReadingStep(Step):
         pairs = zip(d_carry[:2], d_carry[2:], strict=True)
         return tuple(ops.concatenate([rows, row[None]], 0) for rows, row in pairs)
 
-    def backward(
-        self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, precomputed: bool
-    ) -> tuple[Tensors, Tensors]:
+    def backward(self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors) -> Tensors:
         kernel_t, *scales, key_kernel_t, mask, series = prepared
         d_hs, d_cs, dh, dc = d_carry
         index, opened, read_mask, key_mask, _, *saved = row
@@ -198,13 +178,13 @@ class ReadingStep(Step):
     def _update_grad(self, dh, dc, d_h, d_c, c_tm1, gates, standard, deviation, scales):
         """The gradients of `c_tm1`, x, the product, and the scaled cell state."""
         _, gamma, _, cell_gamma, cell_beta = scales
-        gates = Gates(*ops.split(gates, 4, axis=-1))
-        cell, cell_deviation = standardized(cell_state(gates, c_tm1))
-        by_output, by_scaled = output_derivatives(gates.output, cell_gamma * cell + cell_beta)
+        gates = lstm.Gates(*ops.split(gates, 4, axis=-1))
+        cell, cell_deviation = standardized(lstm.cell_state(gates, c_tm1))
+        by_output, by_scaled = lstm.output_derivatives(gates.output, cell_gamma * cell + cell_beta)
         dh, dc = dh + d_h, dc + d_c
         d_scaled = dh * by_scaled
         dc = dc + standardized_grad(d_scaled * cell_gamma, cell, cell_deviation)
-        *by_gates, by_cell = cell_derivatives(gates, c_tm1)
+        *by_gates, by_cell = lstm.cell_derivatives(gates, c_tm1)
         dz = ops.concatenate([*(dc * by_gate for by_gate in by_gates), dh * by_output], -1)
         d_product = standardized_grad(dz * gamma, standard, deviation)
         return dc * by_cell, dz, d_product, d_scaled
@@ -228,18 +208,15 @@ class ReadingStep(Step):
         d_logits = ops.expand_dims(ops.cast(d_logits, key.dtype) / self.units**0.5, -1)
         share = ops.expand_dims(ops.cast(share, key.dtype), -1)
         d_key = ops.sum(d_logits * hs, 0)
-        if key_mask is not None:
-            d_key = d_key * key_mask
+        d_key = d_key if key_mask is None else d_key * key_mask
         # The memory after the step has all rows but the first.
         zero = ops.zeros_like(hs[:1])
         d_hs = ops.concatenate([zero, d_hs], 0) + share * dh + d_logits * key
         d_cs = ops.concatenate([zero, d_cs], 0) + share * dc
         return d_hs[:-1], d_cs[:-1], d_hs[-1], d_cs[-1], ops.transpose(d_gates), d_key
 
-    def gradients(
-        self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors, saved: Any, rows: Tensors
-    ) -> tuple[Gradients, Gradients]:
-        (hs, _), (h, c), read_mask = carry, ys, xs[3]
+    def gradients(self, arguments: Tensors, ys: Tensors, saved: Any, rows: Tensors) -> Tensors:
+        (_, (hs, _), (*_, read_mask, _)), (h, c) = arguments, ys
         dz, d_product, d_scaled, *d_keyed = rows
         read, standard = stacked(saved[0]), stacked(saved[3])
 

@@ -17,7 +17,8 @@ from typing import Any
 from keras import backend, tree
 
 from keras_onlstm.recurrence import engine_jax, engine_tensorflow, engine_torch
-from keras_onlstm.utils import DType, Shape, Tensor, Tensors
+from keras_onlstm.utils import DType, Shape, Tensors
+from keras_onlstm.utils.backends_tensorflow_jax import compiled
 
 NOT_SUPPORTED = (
     "This loop over time has a hand-written gradient: no forward-mode derivatives, no torch.vmap, "
@@ -36,32 +37,25 @@ rows_product, summed_product = _engine.rows_product, _engine.summed_product
 stacked = _engine.stacked
 
 Specs = Sequence[tuple[Shape, DType]]
-StepResults = tuple[Tensors, Tensors, Tensors]  # a carry, one row of outputs, what is saved
-Gradients = Sequence[Tensor | None]
 
 
 def scan(
-    function: Callable[[Tensors, Tensors], StepResults],
+    function: Callable[[Tensors, Tensors], Tensors],
     carry: Tensors,
     xs: Sequence[Any],
     ys_specs: Specs,
     saved_specs: Specs = (),
     reverse: bool = False,
-) -> tuple[Tensors, Tensors, Any]:
+) -> Tensors:
     """A loop over the leading axis: `carry, y, saved = function(carry, x)` for every row of `xs`.
 
-    Reference implementations use only this; the backend differentiates the loop.
+    All are flat tuples: `carry` of tensors, whose shapes and dtypes `function` keeps, `xs` of
+    tensors (T, ...), of series that another loop saved, or of `None`. `ys_specs` and `saved_specs`
+    are the `(shape, dtype)` of each tensor in `y` and `saved`, with `None` for an unknown size.
+    `reverse` reads the last row first; the results have the order of `xs`. Reference
+    implementations use only this; the backend differentiates the loop.
 
-    Args:
-        function: keeps the shapes and dtypes of `carry`; all are flat tuples of tensors.
-        carry: tuple of tensors.
-        xs: tuple of tensors (T, ...), of series that another loop saved, or of `None`.
-        ys_specs: `(shape, dtype)` of each tensor in `y`, with `None` for an unknown size.
-        saved_specs: the same for `saved`.
-        reverse: whether the last row comes first. The results have the order of `xs`.
-
-    Returns:
-        `(carry, ys, saved)`: the last carry, tensors (T, ...), and series for `stacked`.
+    Returns the last carry, the tensors `y` (T, ...), and series of `saved` for `stacked`.
     """
     return _engine.scan(function, carry, xs, ys_specs, saved_specs, reverse)
 
@@ -84,10 +78,14 @@ class Step:
     def is_launch_bound(self) -> bool:
         """True if the operations of a step take longer to start than to run.
 
-        Then TensorFlow does not compile the step, because that takes longer than it saves, and a
-        step that has `derivatives` computes those of all steps before the backward loop.
+        Then TensorFlow does not compile the step, because that takes longer than it saves.
         """
         return self.entries < _LAUNCH_BOUND[backend.backend()]
+
+    @property
+    def precomputes(self) -> bool:
+        """True if the `derivatives` of all steps are computed before the backward loop."""
+        return self.has_derivatives and self.is_launch_bound
 
     def compiled(self, method: Any, **options: Hashable) -> Callable[..., Any]:
         """A method with keyword arguments, compiled with XLA on TensorFlow if that pays.
@@ -96,7 +94,7 @@ class Step:
         """
         if backend.backend() == "tensorflow" and not self.is_launch_bound:
             # Bound methods of equal steps differ, their functions do not.
-            return engine_tensorflow.compiled(method.__func__, self, **options)
+            return compiled(method.__func__, self, **options)
         return functools.partial(method, **options) if options else method
 
     def specs(self, carry: Tensors, xs: Tensors) -> tuple[Specs, Specs]:
@@ -107,16 +105,14 @@ class Step:
         """The rows (T, ...) that the forward loop reads: `xs`, projected for example."""
         return xs
 
-    def prepare(
-        self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors | None = None
-    ) -> Tensors:
+    def prepare(self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Any = None) -> Tensors:
         """Tensors that all steps share: kernels in the loop's layout, constants.
 
         The outputs `ys` are given only to the backward loop.
         """
         return weights
 
-    def forward(self, prepared: Tensors, carry: Tensors, row: Tensors, save: bool) -> StepResults:
+    def forward(self, prepared: Tensors, carry: Tensors, row: Tensors, save: bool) -> Tensors:
         """One step: the new carry, a row of the outputs, and, if `save`, what `backward` needs."""
         raise NotImplementedError
 
@@ -132,12 +128,11 @@ class Step:
         """The carry of the backward loop, from the gradients of the last states."""
         return d_last
 
-    def backward(
-        self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, precomputed: bool
-    ) -> tuple[Tensors, Tensors]:
+    def backward(self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors) -> Tensors:
         """One backward step: the new carry of the backward loop, and one row of gradients.
 
-        `row` is a row of `derivatives` if `precomputed`, else of `backward_rows` and saved tensors.
+        `row` is of `derivatives` if the step `precomputes`, else of `backward_rows` and what the
+        forward step saved.
         """
         raise NotImplementedError
 
@@ -149,28 +144,22 @@ class Step:
         """The gradients of the initial states, from the last carry of the backward loop."""
         return d_carry
 
-    def gradients(
-        self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors, saved: Any, rows: Tensors
-    ) -> tuple[Gradients, Gradients]:
-        """The gradients of `weights` and `xs`, or `None`, from the rows (T, ...) of `backward`."""
+    def gradients(self, arguments: Tensors, ys: Tensors, saved: Any, rows: Tensors) -> Tensors:
+        """The gradients of `weights` and `xs`, or `None`, from the rows (T, ...) of `backward`.
+
+        `arguments` are `weights`, `carry` and `xs`.
+        """
         raise NotImplementedError
 
 
-def run(
-    step: Step, weights: Tensors, carry: Tensors, xs: Tensors, training: bool
-) -> tuple[Tensors, Tensors]:
+def run(step: Step, weights: Tensors, carry: Tensors, xs: Tensors, training: bool) -> Tensors:
     """Runs a recurrence over a whole sequence, with hand-written gradients.
 
-    Args:
-        step: `Step`.
-        weights: tuple of tensors or `None`, the same for all time steps.
-        carry: tuple of tensors, the states before the first step.
-        xs: tuple of tensors (T, ...) or `None`, with one row per step.
-        training: whether gradients will probably be needed. TensorFlow cannot know it; without
-            `training` it runs the forward pass again if they are needed.
+    `weights` are the same for all steps, `carry` are the states before the first step, and `xs`,
+    (T, ...), have one row per step. `training` is whether gradients will probably be needed:
+    TensorFlow cannot know it, and without it runs the forward pass again if they are needed.
 
-    Returns:
-        `(carry, ys)`: the states after the last step and a tuple of outputs (T, ...).
+    Returns the states after the last step, and the outputs (T, ...).
     """
     return _engine.run(_forward, _backward, step, (weights, carry, xs), training, NOT_SUPPORTED)
 
@@ -184,8 +173,8 @@ def _forward(step, arguments, save):
         return step.forward(prepared, carry, row, save)
 
     ys_specs, saved_specs = step.specs(carry, xs)
-    specs = ys_specs, saved_specs if save else ()
-    carry, ys, saved = scan(body, carry, step.rows(weights, xs), *specs)
+    rows = step.rows(weights, xs)
+    carry, ys, saved = scan(body, carry, rows, ys_specs, saved_specs if save else ())
     return (carry, ys), saved
 
 
@@ -193,38 +182,31 @@ def _backward(step, arguments, results, saved, upstream):
     """The gradients of all arguments."""
     (weights, carry, xs), (_, ys), (d_last, d_ys) = arguments, results, upstream
     prepared = step.prepare(weights, carry, xs, ys)
-    precomputed = step.has_derivatives and step.is_launch_bound
-    rows = (*step.backward_rows(xs), *(stacked(x) if precomputed else x for x in saved))
-    if precomputed:
+    rows = *step.backward_rows(xs), *(map(stacked, saved) if step.precomputes else saved)
+    if step.precomputes:
         rows = step.derivatives(prepared, rows)
 
     def body(d_carry, row):
         d_y, row = row[: len(d_ys)], row[len(d_ys) :]
-        return (*step.backward(prepared, d_carry, d_y, row, precomputed), ())
+        return *step.backward(prepared, d_carry, d_y, row), ()
 
     d_carry, specs = step.begin_backward(d_last), step.backward_specs(carry, xs)
     d_carry, rows, _ = scan(body, d_carry, (*d_ys, *rows), specs, reverse=True)
-    d_weights, d_xs = step.gradients(weights, carry, xs, ys, saved, rows)
+    d_weights, d_xs = step.gradients(arguments, ys, saved, rows)
     d_weights = tree.pack_sequence_as(weights, list(d_weights))
     return d_weights, step.end_backward(d_carry), tuple(d_xs)
 
 
 class Substitution:
-    """A temporary replacement of a function, for example while a model is exported."""
+    """A context in which another `function` runs, for example while a model is exported."""
 
     def __init__(self, name: str) -> None:
-        self._function: ContextVar[Callable[..., Any] | None] = ContextVar(name, default=None)
-
-    @property
-    def function(self) -> Callable[..., Any] | None:
-        """The replacement, or `None`."""
-        return self._function.get()
+        self.function: ContextVar[Callable[..., Any] | None] = ContextVar(name, default=None)
 
     @contextmanager
     def __call__(self, other: Callable[..., Any]) -> Iterator[None]:
-        """A context in which another function replaces it."""
-        token = self._function.set(other)
+        token = self.function.set(other)
         try:
             yield
         finally:
-            self._function.reset(token)
+            self.function.reset(token)

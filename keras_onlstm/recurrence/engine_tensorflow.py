@@ -9,23 +9,7 @@ from typing import Any
 from keras import ops, tree
 
 from keras_onlstm.utils import Tensor, Tensors
-from keras_onlstm.utils.backends_tensorflow_jax import (
-    compiled,
-    raise_on_gradient,
-    tensorflow_has_gpu,
-    values,
-)
-
-__all__ = [
-    "compiled",
-    "packed",
-    "product",
-    "rows_product",
-    "run",
-    "scan",
-    "stacked",
-    "summed_product",
-]
+from keras_onlstm.utils.backends_tensorflow_jax import raise_on_gradient, tensorflow_has_gpu, values
 
 
 def packed(matrix: Tensor, columns: int) -> Tensor:
@@ -66,10 +50,6 @@ def stacked(series: Any) -> Tensor:
     return series.stack()
 
 
-def _is_array(x):
-    return hasattr(x, "unstack")
-
-
 def _array(length, shape, dtype):
     import tensorflow as tf
 
@@ -79,14 +59,14 @@ def _array(length, shape, dtype):
 
 def scan(
     function: Any, carry: Tensors, xs: Any, ys_specs: Any, saved_specs: Any, reverse: bool
-) -> tuple[Tensors, Tensors, Any]:
+) -> Tensors:
     """See `keras_onlstm.recurrence.engine.scan`."""
     import tensorflow as tf
 
     static = xs[0].shape[0]
     length = tf.shape(xs[0])[0] if static is None else static
     rows = [
-        x if x is None or _is_array(x) else _array(length, x.shape[1:], x.dtype).unstack(x)
+        x if x is None or hasattr(x, "read") else _array(length, x.shape[1:], x.dtype).unstack(x)
         for x in xs
     ]
 
@@ -114,14 +94,12 @@ def run(
     import tensorflow as tf
 
     leaves = tree.flatten(arguments)
-    eager = tf.executing_eagerly()
-    structure = []
+    eager, structure = tf.executing_eagerly(), []
 
     def restored(tensors):
         """The arguments, from their tensors without `None`."""
         tensors = iter(tensors)
-        filled = [None if x is None else next(tensors) for x in leaves]
-        return tree.pack_sequence_as(arguments, filled)
+        return tree.pack_sequence_as(arguments, [x if x is None else next(tensors) for x in leaves])
 
     @tf.custom_gradient
     def differentiable(*tensors):

@@ -85,7 +85,7 @@ def stacked(series: Any) -> Tensor:
 
 def scan(
     function: Any, carry: Tensors, xs: Any, ys_specs: Any, saved_specs: Any, reverse: bool
-) -> tuple[Tensors, Tensors, Any]:
+) -> Tensors:
     """See `keras_onlstm.recurrence.engine.scan`."""
     import torch
 

@@ -16,17 +16,8 @@ from typing import Any, NamedTuple
 
 from keras import backend
 
-from keras_onlstm.recurrence.engine import (
-    Gradients,
-    Specs,
-    Step,
-    StepResults,
-    packed,
-    product,
-    rows_product,
-    run,
-    summed_product,
-)
+from keras_onlstm.recurrence import engine
+from keras_onlstm.recurrence.engine import Specs, Step
 from keras_onlstm.utils import Tensor, Tensors
 from keras_onlstm.utils.backends_tensorflow_jax import tensorflow_has_gpu
 from keras_onlstm.utils.keras_private import direct as ops
@@ -45,22 +36,14 @@ class GatedWeights(NamedTuple):
     recurrent_mask: Tensor | None = None  # (B, U) factors of the h that gates read; no gradient
 
 
-class StepOutputs(NamedTuple):
-    """The results of one step."""
-
-    h: Tensor  # (U, B), wide
-    c: Tensor  # (*cell_shape, B), wide
-    others: Tensors = ()  # further outputs
-    saved: Tensor | None = None  # (K, B), saved instead of z, for `local_derivatives`
-
-
 @dataclasses.dataclass(frozen=True)
 class GatedStep(Step):
     """A `Step` with `GatedWeights`.
 
     Its carry is h (U, B) and c (*cell_shape, B); c is wide: float32 or float64. Its `xs` are the
     inputs (T, B, D) and a boolean mask (T, B), or `None`; a masked step keeps both states. Its
-    first output is h, (T, B, U).
+    first output is h, (T, B, U). Subclasses define `_update`, `_local_derivatives` and
+    `_gates_grad`, of pre-activations (K, B).
     """
 
     units: int
@@ -78,42 +61,37 @@ class GatedStep(Step):
         """The shape of the cell state of one sequence within the loop."""
         return (self.units,)
 
-    def constants(self) -> Tensors:
+    def _constants(self):
         """Tensors that every step reads."""
         return ()
 
-    def other_specs(self, batch: int | None) -> Specs:
-        """Shapes and dtypes of one row of `StepOutputs.others`."""
+    def _other_specs(self, batch):
+        """Shapes and dtypes of one row of the outputs other than h."""
         return ()
 
-    def update(self, z: Tensor, c_tm1: Tensor, constants: Tensors, save: bool) -> StepOutputs:
-        """The step, from its pre-activations (K, B). `save` is true if gradients will follow."""
-        raise NotImplementedError
+    def _update(self, z, c_tm1, constants, save):
+        """The step, from its pre-activations. `save` is true if gradients will follow.
 
-    def local_derivatives(
-        self, saved: Tensor, c_tm1: Tensor, constants: Tensors
-    ) -> tuple[Any, ...]:
-        """The local derivatives of one or all steps, from z or `StepOutputs.saved` (..., K, B).
-
-        Returns the derivatives of h with respect to the output gate's pre-activation and the new
-        cell state; those of the new cell state with respect to its other inputs, the old cell state
-        last; all (..., *cell_shape, B); and other tensors that `gates_grad` needs.
+        Returns h (U, B) and c (*cell_shape, B), wide; a tuple of other outputs; and what is saved
+        for `_local_derivatives`, (K, B).
         """
         raise NotImplementedError
 
-    def gates_grad(
-        self,
-        d_output: Tensor,
-        d_gates: Sequence[Tensor],
-        d_others: Tensors,
-        others: Any,
-        constants: Tensors,
-    ) -> Tensor:
-        """The gradients of the pre-activations (K, B).
+    def _local_derivatives(self, saved, c_tm1, constants):
+        """The local derivatives of one or all steps, from what `_update` saved, (..., K, B).
+
+        Returns the derivatives of h with respect to the output gate's pre-activation and the new
+        cell state; those of the new cell state with respect to its other inputs, the old cell state
+        last; all (..., *cell_shape, B); and other tensors that `_gates_grad` needs.
+        """
+        raise NotImplementedError
+
+    def _gates_grad(self, d_output, d_gates, d_others, others, constants):
+        """The gradients of the pre-activations.
 
         From `d_output` (*cell_shape, B) of the output gate, `d_gates` of the other inputs of the
-        new cell state but the old one, `d_others` of `StepOutputs.others`, and `others` of
-        `local_derivatives`.
+        new cell state but the old one, `d_others` of the other outputs, and `others` of
+        `_local_derivatives`.
         """
         raise NotImplementedError
 
@@ -145,24 +123,22 @@ class GatedStep(Step):
     def specs(self, carry: Tensors, xs: Tensors) -> tuple[Specs, Specs]:
         batch = carry[0].shape[-1]
         saved = [((self.width, batch), self.dtype), ((*self.cell_shape, batch), self.wide)]
-        return [((batch, self.units), self.dtype), *self.other_specs(batch)], saved
+        return [((batch, self.units), self.dtype), *self._other_specs(batch)], saved
 
     def rows(self, weights: Tensors, xs: Tensors) -> Tensors:
         inputs, mask = xs
         kernel, _, bias, _ = weights
-        projected = rows_product(inputs, kernel)  # (T, B, K)
+        projected = engine.rows_product(inputs, kernel)  # (T, B, K)
         return projected if bias is None or _ADDS_BIAS_IN_STEP else projected + bias, mask
 
-    def prepare(
-        self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors | None = None
-    ) -> Tensors:
+    def prepare(self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Any = None) -> Tensors:
         _, kernel, bias, mask = weights
-        kernel = packed(ops.transpose(kernel) if ys is None else kernel, carry[0].shape[-1])
+        kernel = engine.packed(ops.transpose(kernel) if ys is None else kernel, carry[0].shape[-1])
         if bias is not None:
             bias = self._cast(bias, self.wide)[:, None] if _ADDS_BIAS_IN_STEP else None
-        return kernel, None if mask is None else ops.transpose(mask), bias, *self.constants()
+        return kernel, None if mask is None else ops.transpose(mask), bias, *self._constants()
 
-    def forward(self, prepared: Tensors, carry: Tensors, row: Tensors, save: bool) -> StepResults:
+    def forward(self, prepared: Tensors, carry: Tensors, row: Tensors, save: bool) -> Tensors:
         forward_step = self._compiled(self._forward_step, multiplies=True, save=save)
         h, c, ys, saved = forward_step(prepared, carry, row)
         return (h, c), ys, (*saved, carry[1]) if save else ()
@@ -171,30 +147,30 @@ class GatedStep(Step):
         (kernel_t, recurrent_mask, bias, *constants), (h_tm1, c_tm1) = prepared, carry
         read = h_tm1 if recurrent_mask is None else h_tm1 * recurrent_mask
         update = self._compiled(self._masked_update, multiplies=False, save=save)
-        return update(product(kernel_t, read), h_tm1, c_tm1, row, bias, constants)
+        return update(engine.product(kernel_t, read), h_tm1, c_tm1, row, bias, constants)
 
     def _masked_update(self, recurrent, h_tm1, c_tm1, row, bias, constants, *, save):
         projected, mask = row
         z = self._cast(recurrent + ops.transpose(projected), self.wide)  # (K, B)
         z = z if bias is None else z + bias
-        h, c, others, saved = self.update(z, c_tm1, constants, save)
-        h, saved = self._cast(h, self.dtype), z if saved is None else saved
+        h, c, others, saved = self._update(z, c_tm1, constants, save)
+        h = self._cast(h, self.dtype)
         if mask is not None:
             h, c = ops.where(mask, h, h_tm1), ops.where(mask, c, c_tm1)
         return h, c, (ops.transpose(h), *others), [self._cast(saved, self.dtype)] if save else []
 
     def derivatives(self, prepared: Tensors, row: Tensors) -> Tensors:
         _, _, _, *constants = prepared
-        by_h, by_c, *others = self._derivatives(row, constants)
+        by_h, by_c, *others = self._masked_derivatives(row, constants)
         axis = -2 - len(self.cell_shape)
         # Stacked, so that one operation per step multiplies all of them.
         return ops.stack(by_h, axis), ops.stack(by_c, axis), *others
 
-    def _derivatives(self, row, constants):
-        """`local_derivatives` with the mask applied, and 1 where masked as third result."""
+    def _masked_derivatives(self, row, constants):
+        """`_local_derivatives` with the mask applied, and 1 where masked as third result."""
         _, mask, z, c_tm1 = row
         wide = self._cast(z, self.wide)
-        by_h, by_c, *others = self.local_derivatives(wide, c_tm1, constants)
+        by_h, by_c, *others = self._local_derivatives(wide, c_tm1, constants)
         skipped = None
         if mask is not None:  # a masked step passes on the gradients of its states unchanged
             skipped = 1.0 - ops.cast(mask, self.wide)
@@ -203,37 +179,35 @@ class GatedStep(Step):
             by_c = [*(ops.where(mask, x, 0.0) for x in by_c[:-1]), ops.where(mask, by_c[-1], 1.0)]
         return by_h, by_c, skipped, *others
 
-    def backward(
-        self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, precomputed: bool
-    ) -> tuple[Tensors, Tensors]:
-        backward_step = self._compiled(
-            self._backward_step, multiplies=True, precomputed=precomputed
-        )
+    def backward(self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors) -> Tensors:
+        backward_step = self._compiled(self._backward_step, multiplies=True)
         return backward_step(prepared, d_carry, d_ys, row)
 
-    def _backward_step(self, prepared, d_carry, d_ys, row, *, precomputed):
+    def _backward_step(self, prepared, d_carry, d_ys, row):
         (kernel, recurrent_mask, _, *constants), (dh, dc) = prepared, d_carry
-        gates_grad = self._compiled(self._gates_grad, multiplies=False, precomputed=precomputed)
+        gates_grad = self._compiled(self._masked_gates_grad, multiplies=False)
         dz, d_row, passed, dc = gates_grad(dh, dc, d_ys, row, constants)
-        dh = product(kernel, dz)  # (U, B)
+        dh = engine.product(kernel, dz)  # (U, B)
         if recurrent_mask is not None:
             dh = dh * recurrent_mask
         dh = self._cast(dh, self.wide)
         return (dh if passed is None else dh + passed, dc), (d_row,)
 
-    def _gates_grad(self, dh, dc, d_ys, row, constants, *, precomputed):
+    def _masked_gates_grad(self, dh, dc, d_ys, row, constants):
         d_row, *d_others = d_ys
-        by_h, by_c, skipped, *others = row if precomputed else self._derivatives(row, constants)
+        if not self.precomputes:
+            row = self._masked_derivatives(row, constants)
+        by_h, by_c, skipped, *others = row
 
         def times(factors, x):
-            if precomputed:
+            if self.precomputes:
                 return ops.unstack(factors * x, factors.shape[0])
             return [factor * x for factor in factors]
 
         dh = dh + self._cast(ops.transpose(d_row), self.wide)  # (U, B)
         d_output, d_cell = times(by_h, ops.reshape(dh, (*self.cell_shape, -1)))
         *d_gates, dc = times(by_c, dc + d_cell)
-        dz = self.gates_grad(d_output, d_gates, d_others, others, constants)
+        dz = self._gates_grad(d_output, d_gates, d_others, others, constants)
         dz = self._cast(dz, self.dtype)  # (K, B)
         return dz, ops.transpose(dz), None if skipped is None else dh * skipped, dc
 
@@ -251,16 +225,14 @@ class GatedStep(Step):
         dh, dc = d_carry
         return self._cast(dh, self.dtype), dc
 
-    def gradients(
-        self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors, saved: Any, rows: Tensors
-    ) -> tuple[Gradients, Gradients]:
-        (kernel, _, bias, recurrent_mask), (inputs, _), (dz,), h = weights, xs, rows, ys[0]
-        first = ops.expand_dims(ops.transpose(carry[0]), 0)  # (1, B, U)
-        read = ops.concatenate([first, h], 0)[:-1]  # (T, B, U)
+    def gradients(self, arguments: Tensors, ys: Tensors, saved: Any, rows: Tensors) -> Tensors:
+        ((kernel, _, bias, recurrent_mask), (h, _), (inputs, _)), (dz,) = arguments, rows
+        first = ops.expand_dims(ops.transpose(h), 0)  # (1, B, U)
+        read = ops.concatenate([first, ys[0]], 0)[:-1]  # (T, B, U)
         if recurrent_mask is not None:
             read = read * recurrent_mask
-        d_inputs = rows_product(dz, ops.transpose(kernel))
-        d_kernel, d_recurrent = (summed_product(x, dz) for x in (inputs, read))
+        d_inputs = engine.rows_product(dz, ops.transpose(kernel))
+        d_kernel, d_recurrent = (engine.summed_product(x, dz) for x in (inputs, read))
         d_bias = None if bias is None else ops.sum(dz, (0, 1))
         return (d_kernel, d_recurrent, d_bias, None), (d_inputs, None)
 
@@ -272,26 +244,19 @@ def run_gated(
     states: Sequence[Tensor],
     mask: Tensor | None,
     training: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensors]:
+) -> Tensors:
     """Runs a recurrence with gates over whole sequences.
 
-    Args:
-        step: `GatedStep`.
-        weights: `GatedWeights`.
-        inputs: (B, T, D).
-        states: h and c before the first step, each (B, U).
-        mask: boolean (B, T), `False` where a step keeps the states; or `None`.
-        training: whether gradients will probably be needed.
+    `inputs` are (B, T, D), `states` h and c before the first step, each (B, U), and `mask` is
+    boolean (B, T), `False` where a step keeps the states, or `None`. `training` is whether
+    gradients will probably be needed.
 
-    Returns:
-        h of every step (T, B, U); the last h and c (B, U), c wide; other outputs (T, ...).
+    Returns h of every step (T, B, U); the last h and c (B, U), c wide; other outputs (T, ...).
     """
     weights = GatedWeights(*(None if w is None else ops.cast(w, step.dtype) for w in weights))
     h, c = (ops.transpose(state) for state in states)
     c = ops.reshape(ops.cast(c, step.wide), (*step.cell_shape, -1))
-    xs = ops.transpose(ops.cast(inputs, step.dtype), (1, 0, 2)), None
-    if mask is not None:
-        xs = xs[0], ops.transpose(mask)
-    (h, c), (rows, *others) = run(step, weights, (ops.cast(h, step.dtype), c), xs, training)
-    c = ops.transpose(ops.reshape(c, (step.units, -1)))
-    return rows, ops.transpose(h), c, tuple(others)
+    inputs = ops.transpose(ops.cast(inputs, step.dtype), (1, 0, 2))
+    xs = inputs, None if mask is None else ops.transpose(mask)
+    (h, c), (rows, *others) = engine.run(step, weights, (ops.cast(h, step.dtype), c), xs, training)
+    return rows, ops.transpose(h), ops.transpose(ops.reshape(c, (step.units, -1))), tuple(others)

@@ -5,12 +5,12 @@ The functions are pointwise: the gates may have any shape and layout.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from keras import backend, ops
 
-from keras_onlstm.recurrence.gated_step import GatedStep, GatedWeights, StepOutputs, run_gated
-from keras_onlstm.utils import Tensor, Tensors
+from keras_onlstm.recurrence.gated_step import GatedStep, GatedWeights, run_gated
+from keras_onlstm.utils import Tensor
 from keras_onlstm.utils.numerics import tanh
 
 
@@ -34,8 +34,8 @@ def cell_state(gates: Gates, c_tm1: Tensor) -> Tensor:
 
 
 def cell_derivatives(gates: Gates, c_tm1: Tensor) -> list[Tensor]:
-    """The derivatives of the new cell state with respect to the pre-activations of the input gate,
-    the forget gate and the candidate, and to the old cell state.
+    """The derivatives of the new cell state with respect to the input gate's, the forget gate's and
+    the candidate's pre-activations, and to the old cell state.
     """
     i, f, candidate, _ = gates
     return [candidate * i * (1.0 - i), c_tm1 * f * (1.0 - f), i * (1.0 - candidate * candidate), f]
@@ -63,23 +63,20 @@ class _LSTMStep(GatedStep):
         return 4 * self.units
 
     def _gates(self, z):
-        shape = (*ops.shape(z)[:-2], 4, self.units, ops.shape(z)[-1])
-        z = ops.reshape(z, shape)
+        z = ops.reshape(z, (*ops.shape(z)[:-2], 4, self.units, ops.shape(z)[-1]))
         return activated(*(z[..., index, :, :] for index in range(4)))
 
-    def update(self, z: Tensor, c_tm1: Tensor, constants: Tensors, save: bool) -> StepOutputs:
+    def _update(self, z, c_tm1, constants, save):
         gates = self._gates(z)
         c = cell_state(gates, c_tm1)
-        return StepOutputs(hidden_state(gates.output, c), c)
+        return hidden_state(gates.output, c), c, (), z
 
-    def local_derivatives(
-        self, saved: Tensor, c_tm1: Tensor, constants: Tensors
-    ) -> tuple[list[Tensor], list[Tensor]]:
+    def _local_derivatives(self, saved, c_tm1, constants):
         gates = self._gates(saved)
         by_h = output_derivatives(gates.output, cell_state(gates, c_tm1))
         return by_h, cell_derivatives(gates, c_tm1)
 
-    def gates_grad(self, d_output: Tensor, d_gates: Sequence[Tensor], *_: Any) -> Tensor:
+    def _gates_grad(self, d_output, d_gates, *_):
         return ops.concatenate([*d_gates, d_output], 0)
 
 
@@ -93,17 +90,11 @@ def lstm(
 ) -> tuple[Tensor, Tensor]:
     """An LSTM with tanh and sigmoid over whole sequences, for training.
 
-    Args:
-        inputs: (B, T, D).
-        states: h and c before the first step, each (B, U).
-        kernel: (D, 4 U), with the gates in the order of Keras.
-        recurrent_kernel: (U, 4 U).
-        bias: (4 U,), or `None`.
-        mask: boolean (B, T), `False` where a step keeps the states; or `None`. Masked inputs must
-            be finite.
+    `inputs` are (B, T, D), `states` h and c, each (B, U), the kernels (D, 4 U) and (U, 4 U), with
+    the gates in the order of Keras, and `bias` is (4 U,). `mask` is boolean (B, T), `False` where a
+    step keeps the states; masked inputs must be finite.
 
-    Returns:
-        h of every step, (B, T, U), and the last c, (B, U), in float32 or wider.
+    Returns h of every step, (B, T, U), and the last c, (B, U), in float32 or wider.
     """
     dtype = backend.standardize_dtype(recurrent_kernel.dtype)
     step = _LSTMStep(recurrent_kernel.shape[0], dtype)

@@ -13,7 +13,7 @@ from typing import Any
 
 from keras import ops, tree
 
-from keras_onlstm.recurrence.engine import Gradients, Specs, Step, StepResults, run, stacked
+from keras_onlstm.recurrence.engine import Specs, Step, run, stacked
 from keras_onlstm.recurrence.lstm import Gates, cell_derivatives, cell_state, output_derivatives
 from keras_onlstm.tree_lstm.step import INITIAL, Weights, update
 from keras_onlstm.utils import Tensor, Tensors
@@ -71,9 +71,7 @@ class TreeStep(Step):
         edges = zip(inputs, kernels, biases, strict=True)
         return ops.concatenate([matmul(x, kernel) + bias for x, kernel, bias in edges], 1), source
 
-    def prepare(
-        self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors | None = None
-    ) -> Tensors:
+    def prepare(self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Any = None) -> Tensors:
         layers = self._layers(weights)
         if ys is not None:
             layers = [[list(map(ops.transpose, x)) for x in layer[:2]] for layer in layers]
@@ -87,7 +85,7 @@ class TreeStep(Step):
         h, c, gates = update(z, c_tm1)
         return h, c, ops.concatenate(gates, -1)
 
-    def forward(self, prepared: Tensors, carry: Tensors, row: Tensors, save: bool) -> StepResults:
+    def forward(self, prepared: Tensors, carry: Tensors, row: Tensors, save: bool) -> Tensors:
         (spans, layers), (x, source) = prepared, row
         compiled = self.compiled(self._update)
         taken = ops.take(_append_row(carry[0], INITIAL), source, axis=0)  # (R, 2 U L)
@@ -107,9 +105,7 @@ class TreeStep(Step):
     def backward_rows(self, xs: Tensors) -> Tensors:
         return xs[-1:]
 
-    def backward(
-        self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, precomputed: bool
-    ) -> tuple[Tensors, Tensors]:
+    def backward(self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors) -> Tensors:
         (spans, layers), (d_h,), (followers, taken, *gates) = prepared, d_ys, row
         compiled = self.compiled(self._gates_grad)
         later = _append_row(d_carry[0], 0.0)
@@ -139,9 +135,8 @@ class TreeStep(Step):
     def backward_specs(self, carry: Tensors, xs: Tensors) -> Specs:
         return [((xs[-2].shape[1], 4 * self.units), xs[0].dtype)] * self.depth
 
-    def gradients(
-        self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors, saved: Any, rows: Tensors
-    ) -> tuple[Gradients, Gradients]:
+    def gradients(self, arguments: Tensors, ys: Tensors, saved: Any, rows: Tensors) -> Tensors:
+        weights, _, xs = arguments
         taken = stacked(saved[0])
         lower = list(map(stacked, saved[1 + self.depth :]))
         kernels_t = map(ops.transpose, self._layers(weights)[0][0])
@@ -174,14 +169,14 @@ def hidden(
 ) -> Tensor:
     """The hidden states (N, U) from which the words of a batch are predicted.
 
-    `grids` are those of `BatchSchedule`, `drop` applies dropout to word vectors (..., E).
+    `grids` are those of `BatchSchedule`, `drop` applies dropout to word vectors (..., E), and
     `training` is whether gradients will probably be needed.
     """
 
-    def vectors(words: Tensor) -> Tensor:
+    def vectors(words):
         return drop(embedding_lookup(weights.embeddings, words))
 
-    def left() -> Tensor:
+    def left():
         """h after the left dependents, for the rows of `right`: (K, rows, U)."""
         inputs = [vectors(grids["left_words"])]
         followers = ops.expand_dims(grids["left_followers"], -1)

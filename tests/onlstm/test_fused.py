@@ -284,11 +284,11 @@ def test_xla_compiles_the_whole_model(units):
 def test_lengths_share_compiled_steps():
     import tensorflow as tf
 
-    from keras_onlstm.recurrence import engine_tensorflow
+    from keras_onlstm.utils.backends_tensorflow_jax import compiled
 
     layer = ONLSTM(200, 10, return_sequences=True)
     layer.build((None, None, 8))
-    engine_tensorflow.compiled.cache_clear()
+    compiled.cache_clear()
 
     @tf.function(reduce_retracing=True)
     def step(x):
@@ -301,11 +301,11 @@ def test_lengths_share_compiled_steps():
         step(tf.constant(rng.normal(size=(4, time, 8)).astype("float32")))
     assert step.experimental_get_tracing_count() <= 2
     one = ONLSTMStep(200, "float32", 10)
-    forward = engine_tensorflow.compiled(ONLSTMStep._forward_step, one, save=True)
-    backward = engine_tensorflow.compiled(ONLSTMStep._backward_step, one, precomputed=False)
+    forward = compiled(ONLSTMStep._forward_step, one, save=True)
+    backward = compiled(ONLSTMStep._backward_step, one)
     for function in (forward, backward):
         assert function.experimental_get_tracing_count() <= 2
-    assert engine_tensorflow.compiled.cache_info().misses == 2
+    assert compiled.cache_info().misses == 2
     # Both steps, with and without a static size of the batch: at most four compilations.
 
 
