@@ -3,7 +3,7 @@
 Trains a word language model on a corpus and measures its perplexity. The corpus is a folder with
 train.txt, valid.txt and test.txt, or with ptb.train.txt, ptb.valid.txt and ptb.test.txt.
 
-    python examples/language_modeling.py --data ptb                     # two hours on two cores
+    python examples/language_modeling.py --data ptb                     # two hours on one core
     python examples/language_modeling.py --data ptb --preset paper      # the published recipe
     python examples/language_modeling.py --data ptb --model prpn        # Shen et al. 2018
     python examples/language_modeling.py --output runs/lm --resume      # resume a stopped run

@@ -53,7 +53,7 @@ class Row(NamedTuple):
 class Parser:
     """Unsupervised constituency parser: its language model was never trained on trees.
 
-    The model reads a sentence between two `<eos>`. The distances of a layer measure how much of the
+    The model reads `<eos>` and then the words. The distances of a layer measure how much of the
     cell state is forgotten at each word; the tree is built from them. Several models combine the
     trees of all layers and both master gates by voting (`parsing.vote`), which is more accurate
     than any of them. Words outside the vocabulary are read in lower case, with every run of digits
@@ -199,7 +199,8 @@ class Parser:
 
         Args:
             sentence: text, or a list of words.
-            split: whether to reject a text of several sentences. If not, all get one tree.
+            split: whether to look for ends of sentences; a text of several is then a `ValueError`.
+                If not, the whole text gets one tree.
             punctuation: whether the tree has punctuation.
 
         Raises:

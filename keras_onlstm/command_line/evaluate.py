@@ -29,7 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="Folders of runs. With --treebank, files of models too (default with --treebank: the "
         "package's parser).")
     add("--data", nargs="+", metavar="PATH",
-        help="Folder of a corpus, or text files (default: the text of each run).")
+        help="Folder of a corpus, or text files, of which a 20th is for validation and a 20th for "
+        "testing (default: the text of each run).")
     add("--treebank", nargs="+", metavar="FILE",
         help="Files of bracketed trees. Measures F1 of the model's trees instead of perplexity.")
 
@@ -48,7 +49,7 @@ def run(options: argparse.Namespace) -> None:
          *(f"{result[f'{part}_perplexity']:.2f}" for part in ("validation", "test"))]
         for run, result in results.items()
     ]  # fmt: skip
-    print(table(["perplexity", "model", "parameters", "validation", "test"], rows))
+    print(table(["run", "model", "parameters", "validation", "test"], rows))
 
 
 def load_config(run: str | Path) -> TextConfig:

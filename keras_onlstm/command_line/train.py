@@ -68,10 +68,10 @@ def train(config: TextConfig, options: argparse.Namespace) -> bool:
     from keras_onlstm.training.language_models import train_language_model
 
     check_processes(config.num_processes)
-    here = config.num_processes, options.process_id, options.coordinator, config.devices
+    connection = config.num_processes, options.process_id, options.coordinator, config.devices
     values = {f"--{name.replace('_', '-')}": value for name, value in config.to_json().items()}
-    same = {**values, "--resume": options.resume, "--steps": options.steps}
-    with connect(*here, same, options.patience) as processes:
+    must_agree = {**values, "--resume": options.resume, "--steps": options.steps}
+    with connect(*connection, must_agree, options.patience) as processes:
         begun = [IDS, VOCABULARY]
         resumes = processes.on_first(lambda: options.resume and has_begun(options.output, begun))
         initial, vocabulary = _initial(config, options.output, resumes)
@@ -83,8 +83,8 @@ def train(config: TextConfig, options: argparse.Namespace) -> bool:
         if processes.count > 1:  # JAX may abort the process
             message = "if a process ends, the others end too. Then start all again with --resume."
             print(f"{options.output}: {message}", file=sys.stderr, flush=True)
-        shape = config, corpus, options.resume, options.steps, options.log_every
-        return train_language_model(options.output, *shape, processes, initial) and (
+        arguments = config, corpus, options.resume, options.steps, options.log_every
+        return train_language_model(options.output, *arguments, processes, initial) and (
             processes.is_first
         )
 

@@ -1,4 +1,4 @@
-"""Published corpora, one module for each. They check every line and do not import Keras."""
+"""Data sets and file formats, one module for each. They check every line without Keras."""
 
 from keras_onlstm.datasets import (
     brown,

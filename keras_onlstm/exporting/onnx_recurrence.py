@@ -1,8 +1,8 @@
 """The recurrence in ONNX operators, with as few as possible inside its loop.
 
-Starting an operator takes about as long as its arithmetic. None broadcasts over the units of a
-chunk, which takes ONNX Runtime three times as long. The input product is outside the loop, a Scan.
-The weights of the forget and input gates are negated, because the step needs
+Starting an operator takes about as long as its arithmetic. No operator broadcasts over the units of
+a chunk, because that takes ONNX Runtime three times as long. The input product is outside the loop,
+a Scan. The weights of the forget and input gates are negated, because the step needs
 s = 1 - sigmoid(z) = sigmoid(-z): with w = f~ i~,
 
     c = (f~ - w s_f) c_tm1 + (i~ - w s_i) c^

@@ -168,8 +168,8 @@ def to_onnx(
     results match Keras.
 
     Args:
-        model: `LanguageModel`, `Ensemble`, `PairClassifier`, `TreeLSTM` or a Keras model with
-            `ONLSTM` or `RNN(ONLSTMCell)` in it.
+        model: `LanguageModel`, `PRPN`, `Ensemble`, `PairClassifier`, `TreeLSTM` or a Keras model
+            with `ONLSTM` or `RNN(ONLSTMCell)` in it.
         path: the file, ending in `.onnx`.
         graph: one of `graph_names(model)`; optional if there is only one.
         quantize: `"dynamic"`: 8-bit matrices and inputs rounded to 8 bits; `"float16"`: 16-bit

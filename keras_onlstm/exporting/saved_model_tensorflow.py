@@ -40,7 +40,7 @@ def to_saved_model(
     only if the results match Keras. It runs without Keras, this package or XLA.
 
     Args:
-        model: a Keras model that contains ON-LSTM, or a `TreeLSTM`.
+        model: a Keras model that contains ON-LSTM, or a `PRPN` or `TreeLSTM`.
         path: the directory. Only an existing SavedModel is replaced.
         graphs: list of names; the first is also the default endpoint. Default: all.
         check: whether to compare with Keras.

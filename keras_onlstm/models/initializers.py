@@ -86,8 +86,8 @@ def kernels(
 ) -> Sequence[keras.initializers.Initializer]:
     """The initializers of the input kernel and the recurrent kernel of a layer.
 
-    `reads_words` is whether the inputs of `size` features are word vectors, or else outputs of such
-    a layer.
+    `reads_words` is whether the inputs of `size` features are word vectors, or the outputs of the
+    layer below.
     """
     if initialization == "published":
         return fan_in(size, seeds[0]), fan_in(units, seeds[1])

@@ -78,7 +78,7 @@ class ONLSTMStep(GatedStep):
     def _merged(self, cumax, i, f):
         """Both master gates, their overlap, and input and forget gate merged with them."""
         by_chunk = cumax[..., :, None, :]  # (..., 2, N, 1, B)
-        i_tilde, f_tilde = 1.0 - by_chunk[..., 0, :, :, :], by_chunk[..., 1, :, :, :]  # Eq. 9, 10
+        i_tilde, f_tilde = 1.0 - by_chunk[..., 0, :, :, :], by_chunk[..., 1, :, :, :]  # Eq. 10, 9
         omega = i_tilde * f_tilde  # Eq. 11
         f_hat = f * omega + (f_tilde - omega)  # Eq. 12
         i_hat = i * omega + (i_tilde - omega)  # Eq. 13
@@ -108,11 +108,13 @@ class ONLSTMStep(GatedStep):
         gates = self._lstm_rows(saved) if self._saves_gates else self._gates(saved, *scales)
         output, candidate, i, f = (gates[..., index, :, :, :] for index in range(4))
         i_tilde, f_tilde, omega, i_hat, f_hat = self._merged(cumax, i, f)
-        by_h = output_derivatives(output, f_hat * c_tm1 + i_hat * candidate)
+        h_derivatives = output_derivatives(output, f_hat * c_tm1 + i_hat * candidate)
         # c = omega * (f * c_tm1 + i * candidate) + (f_tilde - omega) * c_tm1
         #     + (i_tilde - omega) * candidate, with omega = i_tilde * f_tilde.
-        closed = c_tm1 * (1.0 - f) + candidate * (1.0 - i)  # minus the derivative by omega
-        by_c = [
+        closed = c_tm1 * (1.0 - f) + candidate * (
+            1.0 - i
+        )  # minus the derivative with respect to omega
+        c_derivatives = [
             i_hat * (1.0 - candidate * candidate),
             candidate * omega * i * (1.0 - i),
             c_tm1 * omega * f * (1.0 - f),
@@ -120,7 +122,7 @@ class ONLSTMStep(GatedStep):
             c_tm1 - i_tilde * closed,
             f_hat,
         ]
-        return by_h, by_c, softmax
+        return h_derivatives, c_derivatives, softmax
 
     def _gates_grad(self, d_output, d_gates, d_others, others, constants):
         (softmax,), (d_cumax,), (*d_gates, d_input, d_forget) = others, d_others, d_gates

@@ -131,8 +131,8 @@ class Step:
     def backward(self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors) -> Tensors:
         """One backward step: the new carry of the backward loop, and one row of gradients.
 
-        `row` is of `derivatives` if the step `precomputes`, else of `backward_rows` and what the
-        forward step saved.
+        `row` is one time step of the results of `derivatives` if the step `precomputes`; otherwise
+        of `backward_rows`, followed by the saved tensors.
         """
         raise NotImplementedError
 

@@ -116,6 +116,7 @@ class GatedStep(Step):
         return not slow or tensorflow_has_gpu()
 
     def _compiled(self, method, multiplies, **options):
+        """The whole step compiled, or only its pointwise part if XLA does not compile products."""
         if multiplies is self.compiles_products:
             return self.compiled(method, **options)
         return functools.partial(method, **options)
@@ -129,7 +130,9 @@ class GatedStep(Step):
         inputs, mask = xs
         kernel, _, bias, _ = weights
         projected = engine.rows_product(inputs, kernel)  # (T, B, K)
-        return projected if bias is None or _ADDS_BIAS_IN_STEP else projected + bias, mask
+        if bias is not None and not _ADDS_BIAS_IN_STEP:
+            projected = projected + bias
+        return projected, mask
 
     def prepare(self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Any = None) -> Tensors:
         _, kernel, bias, mask = weights
@@ -145,9 +148,9 @@ class GatedStep(Step):
 
     def _forward_step(self, prepared, carry, row, *, save):
         (kernel_t, recurrent_mask, bias, *constants), (h_tm1, c_tm1) = prepared, carry
-        read = h_tm1 if recurrent_mask is None else h_tm1 * recurrent_mask
+        h = h_tm1 if recurrent_mask is None else h_tm1 * recurrent_mask
         update = self._compiled(self._masked_update, multiplies=False, save=save)
-        return update(engine.product(kernel_t, read), h_tm1, c_tm1, row, bias, constants)
+        return update(engine.product(kernel_t, h), h_tm1, c_tm1, row, bias, constants)
 
     def _masked_update(self, recurrent, h_tm1, c_tm1, row, bias, constants, *, save):
         projected, mask = row
@@ -161,23 +164,26 @@ class GatedStep(Step):
 
     def derivatives(self, prepared: Tensors, row: Tensors) -> Tensors:
         _, _, _, *constants = prepared
-        by_h, by_c, *others = self._masked_derivatives(row, constants)
+        h_derivatives, c_derivatives, *others = self._masked_derivatives(row, constants)
         axis = -2 - len(self.cell_shape)
         # Stacked, so that one operation per step multiplies all of them.
-        return ops.stack(by_h, axis), ops.stack(by_c, axis), *others
+        return ops.stack(h_derivatives, axis), ops.stack(c_derivatives, axis), *others
 
     def _masked_derivatives(self, row, constants):
         """`_local_derivatives` with the mask applied, and 1 where masked as third result."""
         _, mask, z, c_tm1 = row
         wide = self._cast(z, self.wide)
-        by_h, by_c, *others = self._local_derivatives(wide, c_tm1, constants)
+        h_derivatives, c_derivatives, *others = self._local_derivatives(wide, c_tm1, constants)
         skipped = None
         if mask is not None:  # a masked step passes on the gradients of its states unchanged
             skipped = 1.0 - ops.cast(mask, self.wide)
             mask = mask[(..., *[None for _ in self.cell_shape], slice(None))]
-            by_h = [ops.where(mask, x, 0.0) for x in by_h]
-            by_c = [*(ops.where(mask, x, 0.0) for x in by_c[:-1]), ops.where(mask, by_c[-1], 1.0)]
-        return by_h, by_c, skipped, *others
+            h_derivatives = [ops.where(mask, x, 0.0) for x in h_derivatives]
+            c_derivatives = [
+                *(ops.where(mask, x, 0.0) for x in c_derivatives[:-1]),
+                ops.where(mask, c_derivatives[-1], 1.0),
+            ]
+        return h_derivatives, c_derivatives, skipped, *others
 
     def backward(self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors) -> Tensors:
         backward_step = self._compiled(self._backward_step, multiplies=True)
@@ -197,7 +203,7 @@ class GatedStep(Step):
         d_row, *d_others = d_ys
         if not self.precomputes:
             row = self._masked_derivatives(row, constants)
-        by_h, by_c, skipped, *others = row
+        h_derivatives, c_derivatives, skipped, *others = row
 
         def times(factors, x):
             if self.precomputes:
@@ -205,8 +211,8 @@ class GatedStep(Step):
             return [factor * x for factor in factors]
 
         dh = dh + self._cast(ops.transpose(d_row), self.wide)  # (U, B)
-        d_output, d_cell = times(by_h, ops.reshape(dh, (*self.cell_shape, -1)))
-        *d_gates, dc = times(by_c, dc + d_cell)
+        d_output, d_cell = times(h_derivatives, ops.reshape(dh, (*self.cell_shape, -1)))
+        *d_gates, dc = times(c_derivatives, dc + d_cell)
         dz = self._gates_grad(d_output, d_gates, d_others, others, constants)
         dz = self._cast(dz, self.dtype)  # (K, B)
         return dz, ops.transpose(dz), None if skipped is None else dh * skipped, dc
@@ -228,11 +234,11 @@ class GatedStep(Step):
     def gradients(self, arguments: Tensors, ys: Tensors, saved: Any, rows: Tensors) -> Tensors:
         ((kernel, _, bias, recurrent_mask), (h, _), (inputs, _)), (dz,) = arguments, rows
         first = ops.expand_dims(ops.transpose(h), 0)  # (1, B, U)
-        read = ops.concatenate([first, ys[0]], 0)[:-1]  # (T, B, U)
+        h_tm1 = ops.concatenate([first, ys[0]], 0)[:-1]  # (T, B, U)
         if recurrent_mask is not None:
-            read = read * recurrent_mask
+            h_tm1 = h_tm1 * recurrent_mask
         d_inputs = engine.rows_product(dz, ops.transpose(kernel))
-        d_kernel, d_recurrent = (engine.summed_product(x, dz) for x in (inputs, read))
+        d_kernel, d_recurrent = (engine.summed_product(x, dz) for x in (inputs, h_tm1))
         d_bias = None if bias is None else ops.sum(dz, (0, 1))
         return (d_kernel, d_recurrent, d_bias, None), (d_inputs, None)
 

@@ -73,8 +73,8 @@ class _LSTMStep(GatedStep):
 
     def _local_derivatives(self, saved, c_tm1, constants):
         gates = self._gates(saved)
-        by_h = output_derivatives(gates.output, cell_state(gates, c_tm1))
-        return by_h, cell_derivatives(gates, c_tm1)
+        h_derivatives = output_derivatives(gates.output, cell_state(gates, c_tm1))
+        return h_derivatives, cell_derivatives(gates, c_tm1)
 
     def _gates_grad(self, d_output, d_gates, *_):
         return ops.concatenate([*d_gates, d_output], 0)

@@ -42,18 +42,22 @@ class TextConfig(Config):
     )
     beta_1: float = rate(0.9, "Decay rate of Adam's first moment.", "training")
     epsilon: float = option(1e-7, "Added to the denominator of Adam.", "training", 1e-12)
-    learning_rate: float = option(4e-3, "Learning rate; for cosine: peak.", "training", 0.0, 1e6)
+    learning_rate: float = option(
+        4e-3, "Learning rate; for cosine: its start.", "training", 0.0, 1e6
+    )
     schedule: str = option(
         "cosine",
-        "Learning-rate schedule. cosine: linear warmup, then cosine decay; plateau: lower it after "
-        "epochs without a better validation perplexity.",
+        "Learning-rate schedule. cosine: the smaller of a linear warmup and a cosine decay; "
+        "plateau: lower it after epochs without a better validation perplexity.",
         "training",
         choices=("constant", "cosine", "plateau"),
     )
     warmup: float = option(0.05, "cosine: share of steps with warmup.", "training", 0.0, 1.0)
     plateau_factor: float = rate(0.25, "plateau: factor of the learning rate.", "training")
     plateau_patience: int = option(1, "plateau: epochs without improvement.", "training", 1)
-    clipnorm: float = option(0.25, "Maximum global norm of gradients; 0: any.", "training", 0.0)
+    clipnorm: float = option(
+        0.25, "Maximum global norm of gradients; 0: no clipping.", "training", 0.0
+    )
     weight_decay: float = option(0.0, "Weight decay, of every optimizer but adam.", "training", 0.0)
     activation_regularization: float = option(0.0, _LARGE_OUTPUTS, "training", 0.0)
     temporal_regularization: float = option(0.0, _CHANGES, "training", 0.0)
@@ -180,7 +184,9 @@ class PRPNConfig(TextConfig):
 
     preset: str = preset_option("medium", PRESETS)
     epochs: int = option(5, "Epochs.", "training", 1)
-    clipnorm: float = option(1.0, "Maximum global norm of gradients; 0: any.", "training", 0.0)
+    clipnorm: float = option(
+        1.0, "Maximum global norm of gradients; 0: no clipping.", "training", 0.0
+    )
     embedding_dim: int = option(300, "Size of word vectors.", "model", 1)
     units: int = option(500, "Size of the parsing and the reading layers, even.", "model", 2)
     num_layers: int = option(2, "Number of reading layers.", "model", 1, 100)

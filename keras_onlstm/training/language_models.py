@@ -83,12 +83,12 @@ def evaluation(
     `part`; all `processes` have `devices` together, which share a batch.
     """
     kind: Any
-    shape: Any
+    arguments: Any
     if sentences:
-        kind, shape = SentenceBatches, (model.encode([EOS])[0], batch_size)
+        kind, arguments = SentenceBatches, (model.encode([EOS])[0], batch_size)
     else:  # each row needs two tokens
-        kind, shape = Windows, (min(batch_size, max(1, len(ids) // 2)), 70, False)
-    batches = _make_batches(part, kind, ids, *shape, devices=devices, processes=processes)
+        kind, arguments = Windows, (min(batch_size, max(1, len(ids) // 2)), 70, False)
+    batches = _make_batches(part, kind, ids, *arguments, devices=devices, processes=processes)
     truncated = TruncatedModel(model, batches.rows, carry=not sentences)
     truncated.compile()
     return lambda: evaluate_windows(truncated, batches)
@@ -121,12 +121,12 @@ def train_language_model(
     sentences, all_devices = config.sentences, config.devices * processes.count
     shared: dict[str, Any] = {"devices": all_devices, "processes": processes}
     kind: Any
-    shape: Any
+    arguments: Any
     if sentences:
-        kind, shape = SentenceBatches, (corpus.vocabulary.index(EOS), config.batch_size, True)
+        kind, arguments = SentenceBatches, (corpus.vocabulary.index(EOS), config.batch_size, True)
     else:
-        kind, shape = Windows, (config.batch_size, config.bptt, config.variable_bptt)
-    batches = _make_batches("training", kind, corpus.train, *shape, config.seed, **shared)
+        kind, arguments = Windows, (config.batch_size, config.bptt, config.variable_bptt)
+    batches = _make_batches("training", kind, corpus.train, *arguments, config.seed, **shared)
     devices = DataParallel(config.devices) if all_devices > 1 else None
     with devices.scope() if devices else nullcontext():
         model = make_model(config, corpus.vocabulary)

@@ -32,12 +32,12 @@ class Stateful:
 
 
 class WarmupSchedule(Stateful):
-    """A constant learning rate (`warmup=None`), or linear warmup followed by cosine decay.
+    """A constant learning rate, or the smaller of a linear warmup and a cosine decay.
 
     `Trainer` multiplies it by the `share` of a batch: relative window length, for `Windows`.
 
     Args:
-        learning_rate: number, the constant rate or the peak of the cosine.
+        learning_rate: number, the constant rate, or that from which the cosine decays.
         warmup: share of the training in which the rate rises, or `None` for a constant rate.
 
     Example:

@@ -118,7 +118,11 @@ class Trainer:
         self._hooks: Any = None
 
     def resume(self) -> None:
-        """Restores the last checkpoint. Changes nothing if it is missing or of another model."""
+        """Restores the last checkpoint.
+
+        Raises `FileNotFoundError` if it is missing, and `ValueError` if it is damaged or of another
+        model. Nothing is changed then.
+        """
         path, arrays = self.directory / CHECKPOINT, dict[str, Any]()
         state = load_checkpoint(path, self.model, self._check, self.record, arrays)
         self.progress = Progress.from_state(path, state, self.record)
