@@ -59,17 +59,11 @@ def chain(head, columns, y, names, words, colour):
     return elements
 
 
-def generation(left_dependents):
+def generation():
     head, y = (at(6), 28), 96
     left = chain(head, [5, 3, 1], y, ["GEN-L", "GEN-NX-L", "GEN-NX-L"], ["w1", "w2", "w3"], BLUE)
     right = chain(head, [7, 9, 11], y, ["GEN-R", "GEN-NX-R", "GEN-NX-R"], ["w4", "w5", "w6"], RED)
     elements = [*left, *right, word(*head, "w0")]
-    description = (
-        "w0 generates w1 with GEN-L, w1 generates w2 and w2 w3 with GEN-NX-L; w0 generates w4 "
-    )
-    description += "with GEN-R, w4 generates w5 and w5 w6 with GEN-NX-R."
-    if not left_dependents:
-        return svg_page(elements, at(12) + 40, 140, "Generation of dependents", description)
     low = 160
     for column in (0, 2, 4):
         elements.append(arrow((at(column), y + RADIUS), (at(column), low - 13), GREEN))
@@ -79,7 +73,11 @@ def generation(left_dependents):
     elements.append(f'<path d="M{at(4) + HALF} {low}H{at(7)}" stroke="{GREEN}"/>')
     elements.append(arrow((at(7), low), (at(7), y + 13), GREEN))
     elements.append(svg_text((at(4) + HALF + at(7)) / 2, low - 6, "q", size=12))
-    description += " The LSTM LD reads w3, w2, w1; its last state q is an input of GEN-R."
+    description = (
+        "w0 generates w1 with GEN-L, w1 generates w2 and w2 w3 with GEN-NX-L; w0 generates w4 "
+        "with GEN-R, w4 generates w5 and w5 w6 with GEN-NX-R. The LSTM LD reads w3, w2, w1; its "
+        "last state q is an input of GEN-R."
+    )
     return svg_page(elements, at(12) + 40, 195, "Generation with left dependents", description)
 
 
@@ -106,13 +104,11 @@ def classifiers():
 
 def draw_all(directory):
     tree = DependencyTree(SENTENCE.split(), HEADS)
-    save_picture(directory / "dependency_tree.svg", tree, numbers=True)
     save_picture(directory / "dependency_both.svg", tree, arcs="both", numbers=True)
     edges = DependencyTree(["w3", "w2", "w1", "w0", "w4", "w5", "w6"], [4, 4, 4, 0, 4, 4, 4])
     save_picture(directory / "dependency_edges.svg", edges, arcs="edges")
     for name, text in {
-        "dependency_generation.svg": generation(left_dependents=False),
-        "dependency_left_dependents.svg": generation(left_dependents=True),
+        "dependency_left_dependents.svg": generation(),
         "dependency_classifiers.svg": classifiers(),
     }.items():
         (directory / name).write_text(text, encoding="utf-8")

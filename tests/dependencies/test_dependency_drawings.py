@@ -429,7 +429,7 @@ def test_pictures_of_the_documentation_are_up_to_date(tmp_path):
     runpy.run_path(str(ROOT / "docs/draw_dependencies.py"))["draw_all"](tmp_path)
     drawn = {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()}
     kept = (ROOT / "docs/images").glob("dependency_*.svg")
-    assert drawn == {path.name: path.read_text("utf-8") for path in kept} and len(drawn) == 6
+    assert drawn == {path.name: path.read_text("utf-8") for path in kept} and len(drawn) == 4
 
 
 def test_wrong_arguments_raise_an_error():
