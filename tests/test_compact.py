@@ -89,8 +89,7 @@ def test_threads_share_a_parser(path, keras):
 
 
 def test_lstm_is_loaded_by_keras(tmp_path):
-    lstm = LanguageModel(7, 8, 12, 1, recurrent="lstm", vocabulary=VOCABULARY)
-    lstm.build()
+    lstm = LanguageModel(7, 8, 12, 1, recurrent="lstm", vocabulary=VOCABULARY)  # not built
     save_eight_bit(lstm, tmp_path / "lstm.npz")
     assert isinstance(load_model(tmp_path / "lstm.npz", keras=False)[0], LanguageModel)
     with pytest.raises(ValueError, match="This model has no distances, because it is an LSTM"):

@@ -3,8 +3,7 @@
 Exporting needs `KERAS_BACKEND=tensorflow`, whichever backend a model was trained with.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from keras_onlstm.utils.validation import module_getattr
 
@@ -33,12 +32,4 @@ ONNX_QUANTIZATIONS = (*QUANTIZATIONS, "weights")
 
 # These modules import Keras, which takes seconds. `--help` does not need them.
 _MODULES = ("checks", "graphs", "onnx_tensorflow", "saved_model_tensorflow", "tflite_tensorflow")
-_deprecated = module_getattr(__name__, {"OF_ONNX": "ONNX_QUANTIZATIONS"})
-
-
-def __getattr__(name: str) -> Any:
-    for module in _MODULES if name in __all__ else ():
-        names = vars(import_module(f"{__name__}.{module}"))
-        if name in names:
-            return names[name]
-    return _deprecated(name)
+__getattr__ = module_getattr(__name__, {"OF_ONNX": "ONNX_QUANTIZATIONS"}, _MODULES, __all__)

@@ -139,6 +139,9 @@ def save_eight_bit(model: Any, path: StrPath, metadata: Any = None) -> None:
     check_eight_bit(model, path)
     is_ensemble = hasattr(model, "models")
     models = model.models if is_ensemble else [model]
+    for part in models:
+        if not part.built:
+            part.build()
     configs = [{name: part.get_config()[name] for name in CONFIG} for part in models]
     for config in configs[1:]:
         config["vocabulary"] = None

@@ -1,7 +1,8 @@
 """Training that resumes exactly: reproducible batches, complete checkpoints, metrics."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from keras_onlstm.utils.validation import module_getattr
 
 if TYPE_CHECKING:
     from keras_onlstm.training.batches import SentenceBatches, TreeBatches, Windows, contiguous
@@ -30,10 +31,4 @@ __all__ = [
 _MODULES = ("batches", "bptt", "checkpoint", "optimizers", "pair_classifiers", "trainer",
             "tree_models")  # fmt: skip
 
-
-def __getattr__(name: str) -> Any:
-    for module in _MODULES if name in __all__ else ():
-        names = vars(import_module(f"{__name__}.{module}"))
-        if name in names:
-            return names[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = module_getattr(__name__, {}, _MODULES, __all__)

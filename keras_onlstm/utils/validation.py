@@ -14,7 +14,7 @@ import math
 import operator
 import reprlib
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -169,10 +169,20 @@ def warn_renamed(old: str, new: str) -> None:
     warnings.warn(f"{old} is deprecated. Use {new}.", DeprecationWarning, stacklevel=3)
 
 
-def module_getattr(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
-    """A `__getattr__` for a module, from former names to `"name"` or `"package.module:name"`."""
+def module_getattr(
+    module: str, names: Mapping[str, str], lazy: Sequence[str] = (), public: Sequence[str] = ()
+) -> Callable[[str], Any]:
+    """A `__getattr__` for a module.
+
+    It finds former `names`, which it maps to `"name"` or `"package.module:name"`, and the `public`
+    names of the `lazy` submodules, which are imported then.
+    """
 
     def getattr_(name):
+        for submodule in lazy if name in public else ():
+            found = vars(importlib.import_module(f"{module}.{submodule}"))
+            if name in found:
+                return found[name]
         if name not in names:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         home, _, new = names[name].rpartition(":")
