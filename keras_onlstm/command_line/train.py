@@ -92,12 +92,12 @@ def train(config: TextConfig, options: argparse.Namespace) -> bool:
 def _initial(config, output, resumes):
     """The model to start from and the vocabulary of the texts, or `None`."""
     from keras_onlstm.loading import load_trained
-    from keras_onlstm.training.corpora import read_vocabulary
+    from keras_onlstm.training.corpora import vocabulary_of_run
 
     if config.init_from is None:
         return None, None
     if resumes:
-        return None, read_vocabulary(output)
+        return None, vocabulary_of_run(output)
     model = load_trained(config.init_from, "language_model")
     if type(config).load(config.init_from).characters != config.characters:
         level = "words" if config.characters else "characters"

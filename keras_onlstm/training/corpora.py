@@ -77,14 +77,14 @@ def split_lines(lines: list[str]) -> dict[str, list[str]]:
     return {"train": train, "valid": lines[::20], "test": lines[10::20]}
 
 
-def read_vocabulary(run: str | Path) -> list[str]:
+def vocabulary_of_run(run: str | Path) -> list[str]:
     """Reads the vocabulary of a run."""
     return read_words(Path(run) / VOCABULARY, "Restore it, or start the run anew.")
 
 
 def check_same_vocabulary(run: str | Path, vocabulary: Sequence[str], data: Sequence[str]) -> None:
     """Checks that a corpus has the vocabulary with which the run began."""
-    if read_vocabulary(run) != list(vocabulary):
+    if vocabulary_of_run(run) != list(vocabulary):
         raise ValueError(
             f"{Path(run) / VOCABULARY}: is not the vocabulary of {' '.join(data)}: the files "
             "changed since the run began. Restore them, or start a run with another --output."
