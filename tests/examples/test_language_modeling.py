@@ -209,7 +209,7 @@ def formulas(tmp_path):
     """The corpus that a debug run generates."""
     directory = tmp_path / "formulas"
     directory.mkdir()
-    corpora._corpus_folder(LanguageModelConfig.from_preset("debug"), directory)
+    corpora._corpus_folder(LanguageModelConfig.from_preset("debug"), directory, True)
     return directory
 
 
