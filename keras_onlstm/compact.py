@@ -19,7 +19,7 @@ from keras_onlstm.onlstm.gates import (
     gate_width,
     lstm_offset,
 )
-from keras_onlstm.text.sentences import DistanceModel, read
+from keras_onlstm.text.sentences import DistanceModel, in_batches
 from keras_onlstm.utils import Shape, StrPath
 from keras_onlstm.utils.files import describe, parse_json, read_npz
 from keras_onlstm.utils.validation import Integer
@@ -157,7 +157,7 @@ class CompactModel(DistanceModel):
             # (layers, T, B, gates) -> (B, layers of all gates, T)
             return distances.transpose(2, 3, 0, 1)[:, indices].reshape(batch, -1, time)
 
-        return read(sentences, self._encoding(), measure, _BATCH)
+        return in_batches(sentences, self._encoding(), measure, _BATCH)
 
 
 class _LanguageModel:

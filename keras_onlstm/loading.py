@@ -31,7 +31,7 @@ def load_model(
 ) -> tuple[Any, Any]:
     """Loads a model, and the metadata of its origin or `None`.
 
-    `path` is a `.keras` file, an `.npz` file of `save_eight_bit`, an exported `.onnx` or `.tflite`
+    `path` is a `.keras` file, a compact `.npz` file, an exported `.onnx` or `.tflite`
     file, or a run, whose best model is loaded; by default, the package's `Ensemble`. `provider` and
     `threads` are for exported files, see `runtime.load`. Without `keras`, an `.npz` file of ON-LSTM
     models loads as a `compact.CompactModel`, which computes distances with NumPy only.

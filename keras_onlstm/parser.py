@@ -139,7 +139,7 @@ class Parser:
         """Loads a model and returns its parser.
 
         Args:
-            name_or_path: a `.keras` file, an `.npz` file of `save_eight_bit`, the directory of a
+            name_or_path: a `.keras` file, a compact `.npz` file, the directory of a
                 run, or an exported `.onnx` or `.tflite` file, which needs neither Keras nor
                 TensorFlow; or a list of files that are not exported, whose models form an ensemble.
                 Default: the package's models, which vote.

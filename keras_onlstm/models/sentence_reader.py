@@ -13,7 +13,7 @@ import numpy.typing as npt
 from keras import ops
 
 from keras_onlstm.models import initializers
-from keras_onlstm.text.sentences import DistanceModel, contexts, read
+from keras_onlstm.text.sentences import DistanceModel, contexts, in_batches
 from keras_onlstm.utils import Sentence, Tensor
 from keras_onlstm.utils.keras_private import DenseInputs, predictor
 from keras_onlstm.utils.validation import renamed_attribute
@@ -193,4 +193,4 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
         def predict(ids, lengths):
             return self._readers[name](inputs(ids, lengths))
 
-        return read(sentences, encoder, predict, multiple=8, closed=closed)
+        return in_batches(sentences, encoder, predict, multiple=8, closed=closed)

@@ -7,7 +7,7 @@ import numpy as np
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.runtime.graphs import Graph
 from keras_onlstm.runtime.metadata import READERS, REMEDY, TREE_READER
-from keras_onlstm.text.sentences import DistanceModel, read
+from keras_onlstm.text.sentences import DistanceModel, in_batches
 from keras_onlstm.text.vocabulary import TreeEncoder
 from keras_onlstm.utils import Sentence
 
@@ -85,7 +85,7 @@ class ExportedModel(DistanceModel):
         return [values[: words + end] for values, words in self._read(sentences, scores)]
 
     def _read(self, sentences, function):
-        return read(sentences, self._encoding(), function, self.graph.batch or 32)
+        return in_batches(sentences, self._encoding(), function, self.graph.batch or 32)
 
     def _run(self, ids, lengths):
         """The graph's outputs. Rows that pad a fixed batch are added and removed here."""

@@ -55,7 +55,7 @@ OFTEN = 512
 WORDS = 8192
 
 
-def read(
+def in_batches(
     sentences: Iterable[Sentence],
     encoder: Encoder,
     function: Callable[[np.ndarray, np.ndarray], Iterable[Any]],
@@ -72,7 +72,7 @@ def read(
     Returns pairs of the result and the number of words, in the order of the sentences.
 
     >>> encoder = Encoder(["<eos>", "<unk>", "the", "cat"])
-    >>> read(["the cat", "the"], encoder, lambda ids, lengths: ids.tolist())
+    >>> in_batches(["the cat", "the"], encoder, lambda ids, lengths: ids.tolist())
     [([0, 2, 3], 2), ([0, 2, 0], 1)]
     """
     ids_of = [encoder(sentence) for sentence in sentences]

@@ -111,11 +111,11 @@ class TruncatedModel(keras.Model):
     >>> from keras_onlstm.models import LanguageModel
     >>> from keras_onlstm.training import TruncatedModel, Windows, evaluate_windows
     >>> model = LanguageModel(9, embedding_dim=8, units=8, num_layers=1, chunk_size=4)
-    >>> reader = TruncatedModel(model, batch_size=2, activation_regularization=2.0)
-    >>> reader.compile("sgd")
+    >>> truncated = TruncatedModel(model, batch_size=2, activation_regularization=2.0)
+    >>> truncated.compile("sgd")
     >>> windows = Windows(np.arange(50) % 9, batch_size=2, window=10, variable_bptt=False)
-    >>> metrics = reader.train_on_batch(*windows[0], return_dict=True)
-    >>> sorted(metrics), bool(np.exp(evaluate_windows(reader, windows)) < 20)
+    >>> metrics = truncated.train_on_batch(*windows[0], return_dict=True)
+    >>> sorted(metrics), bool(np.exp(evaluate_windows(truncated, windows)) < 20)
     (['loss', 'penalty'], True)
     """
 

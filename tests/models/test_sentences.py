@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_onlstm.text.sentences import OFTEN, WORDS, contexts, read
+from keras_onlstm.text.sentences import OFTEN, WORDS, contexts, in_batches
 from keras_onlstm.text.vocabulary import Encoder
 
 pytestmark = pytest.mark.keras_free
@@ -20,7 +20,7 @@ def watched(sentences, **kwargs):
         shapes.append(ids.shape)
         return [row[:length].tolist() for row, length in zip(ids, lengths, strict=True)]
 
-    return read(sentences, ENCODER, function, **kwargs), shapes
+    return in_batches(sentences, ENCODER, function, **kwargs), shapes
 
 
 def test_results_are_in_the_order_of_the_sentences():
