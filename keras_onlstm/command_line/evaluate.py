@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> None:
          *(f"{result[f'{part}_perplexity']:.2f}" for part in ("validation", "test"))]
         for run, result in results.items()
     ]  # fmt: skip
-    print(table(["run", "model", "parameters", "validation", "test"], rows))
+    print(table(["run", "model", "parameters", "validation perplexity", "test perplexity"], rows))
 
 
 def load_config(run: str | Path) -> TextConfig:
