@@ -45,7 +45,7 @@ def load_model(
     is_exported = path.suffix in runtime.FORMATS and not path.is_dir()
     if not is_exported and (provider != "cpu" or threads is not None):
         raise ValueError(
-            f"{path}: provider and threads need an exported model, a file that ends in "
+            f"{path.name}: provider and threads need an exported model, a file that ends in "
             f"{' or '.join(runtime.FORMATS)}."
         )
     if path.is_dir():

@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> None:
     texts = [_validation_ids(source, model, options) for source, model in pairs]
     before = _perplexities(models, texts)  # raises errors before anything is written
     save_eight_bit(model, path, origins[0] if len(origins) == 1 else origins)
-    print(f"{path}: {path.stat().st_size / 1e6:.1f} MB", flush=True)
+    print(f"{path}: {path.stat().st_size / 1e6:.2f} MB", flush=True)
     rounded = load_eight_bit(path)[0]
     after = _perplexities(rounded.models if len(models) > 1 else [rounded], texts)
     for source, *perplexities in zip(options.model, before, after, strict=True):

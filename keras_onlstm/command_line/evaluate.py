@@ -29,8 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="Folders of runs. With --treebank, files of models too (default with --treebank: the "
         "package's parser).")
     add("--data", nargs="+", metavar="PATH",
-        help="Folder of a corpus, or text files, of which a 20th is for validation and a 20th for "
-        "testing (default: the text of each run).")
+        help="Folder of a corpus, or text files (default: the text of each run). Of every 20 lines "
+        "of text files, one is for validation and one for testing.")
     add("--treebank", nargs="+", metavar="FILE",
         help="Files of bracketed trees. Measures F1 of the model's trees instead of perplexity.")
 

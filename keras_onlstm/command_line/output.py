@@ -18,6 +18,7 @@ _FORMATS = {
     **{".svg": "svg", ".png": "png", ".html": "html", ".conll": "conll"},
     **{".json": "json", ".jsonl": "json", ".parquet": "parquet"},
 }
+_MODELS = (".keras", ".npz", ".onnx", ".tflite")
 _OWN_SUFFIX = ("svg", "png", "parquet")  # formats whose files need their own suffix
 _TEXTS = ("brackets", "pretty", "table")  # formats whose files usually are `.txt`
 
@@ -48,12 +49,22 @@ def read_output(options: argparse.Namespace, form: str | None = None) -> Output 
             f"--output {name}: is a directory, but a name with a suffix means a file. Choose "
             f"another name, or add a slash to write to the directory: {name}/"
         )
+    inputs = [*getattr(options, "file", ()), *as_list(getattr(options, "model", None))]
+    if path.exists() and any(Path(i).exists() and path.samefile(i) for i in inputs):
+        error(f"--output {name}: is also an input, which would be lost. Choose another name.")
+    if form is not None and path.suffix in _MODELS:
+        error(f"--output {name}: {path.suffix} is a suffix of models. Choose another name.")
     suffix_format = _FORMATS.get(path.suffix)
     if form in _OWN_SUFFIX and suffix_format != form:
         error(f"--output {name}: with --format {form}, the name of a file must end in .{form}")
     if form is not None and suffix_format not in (None, form):
         error(f"--output {name}: a {path.suffix} file needs --format {suffix_format}, not {form}")
     return Output(path, False)
+
+
+def as_list(value: Any) -> list:
+    """The values of an option that may be missing, single or repeated."""
+    return value if isinstance(value, list) else [] if value is None else [value]
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from keras_onlstm.utils.validation import check_choice
 __all__ = ["ParsedSentence", "known_form", "load", "normalize", "read", "without_punctuation"]
 
 RESTORE = "Restore it from its source."
+_BRACKETED = "Trees have brackets: (S (NP (DT the) (NN cat)) (VP (VBD slept)))."
 WORD_TAGS = frozenset(
     [
         *("CC", "CD", "DT", "EX", "FW", "IN", "JJ", "JJR", "JJS", "LS", "MD", "NN", "NNS", "NNP"),
@@ -198,7 +199,7 @@ def _sentences(path, rows):
         if tree is not None:
             yield ParsedSentence(tree.leaves(), tree)
     if not number:
-        raise ValueError(f"{path}: contains no tree. {RESTORE}")
+        raise ValueError(f"{path}: contains no tree. {_BRACKETED}")
 
 
 def _brackets(path, rows):
@@ -228,4 +229,4 @@ def _brackets(path, rows):
 
 def _not_a_tree(path, number, fault):
     fault = str(fault).rstrip(".")
-    return ValueError(f"{path}, line {number}: is not a tree ({fault}). {RESTORE}")
+    return ValueError(f"{path}, line {number}: is not a tree ({fault}). {_BRACKETED}")

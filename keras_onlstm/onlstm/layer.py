@@ -46,8 +46,8 @@ class ONLSTM(DenseInputs, keras.layers.RNN):
     the states are carried over, the output repeats the one before (zeros before the first unmasked
     step; zeros throughout with `zero_output_for_mask=True`), the distances are 0. Their inputs,
     even NaN, affect neither results nor gradients. For a sequence without steps, the last output is
-    zeros and the states are the initial ones. The mask is passed on with a sequence of outputs and
-    with distances.
+    zeros and the states are the initial ones. The mask is passed on if the layer returns sequences
+    or distances.
 
     Source: Shen et al. 2019, "Ordered Neurons", Eq. 6 to 15, https://arxiv.org/abs/1810.09536.
 
@@ -76,8 +76,8 @@ class ONLSTM(DenseInputs, keras.layers.RNN):
         return_state: whether to return the final states `h` and `c` too.
         return_distances: whether to return the distances of every step too. Under
             `keras.layers.Bidirectional` it needs `return_state=True`.
-        go_backwards: whether to read the sequence from its end. Sequences of outputs and distances
-            then are in the order of reading.
+        go_backwards: whether to read the sequence from its end. The last step then comes first in
+            the sequences of outputs and distances.
         stateful: whether a batch starts from the final states of the one before, until
             `reset_state()`. Needs a fixed batch size.
         fused: `"auto"` uses the fused recurrence for `"tanh"` with `"sigmoid"` gates, else the

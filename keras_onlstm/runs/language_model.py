@@ -27,12 +27,16 @@ class TextConfig(Config):
     max_words: int | None = option(None, "Vocabulary size: the N most frequent words.", "data", 3)
     characters: bool = option(False, "Read characters instead of words.", "data")
     sentences: bool = option(False, "Read each sentence on its own.", "data")
-    test_sentences: bool = option(False, "With --sentences: also train on NLTK's sample.", "data")
+    test_sentences: bool = option(
+        False, "With --sentences: also train on NLTK's sample, on which trees are scored.", "data"
+    )
     init_from: str | None = option(None, "Start with vocabulary and best weights of a run.", "data")
     epochs: int = option(20, "Epochs.", "training", 1)
     batch_size: int = option(32, "Sequences in a batch.", "training", 1)
     bptt: int = option(35, "Length of a training window in words.", "training", 10)
-    variable_bptt: bool = option(False, "Draw the length of each window around bptt.", "training")
+    variable_bptt: bool = option(
+        False, "Vary the length of windows randomly around --bptt.", "training"
+    )
     optimizer: str = option(
         "adam",
         "asgd: SGD that averages the weights once validation stops improving; adamw: decoupled "
@@ -125,7 +129,7 @@ class LanguageModelConfig(TextConfig):
     temporal_regularization: float = option(0.5, _CHANGES, "training", 0.0)
     recurrent: str = option("onlstm", "Type of recurrent layer.", "model", choices=tuple(NAMES))
     embedding_dim: int = option(300, "Size of word vectors and of the last layer.", "model", 1)
-    units: int = option(500, "Size of all layers but the last.", "model", 1)
+    units: int = option(500, "Units of every layer except the last.", "model", 1)
     num_layers: int = option(3, "Number of recurrent layers.", "model", 1, 100)
     chunk_size: int = option(10, "Units that share a value of the master gates.", "model", 1)
     tie_weights: bool = option(True, "One matrix for embedding and softmax.", "model")
@@ -149,7 +153,10 @@ class LanguageModelConfig(TextConfig):
             size = getattr(self, name)
             if self.recurrent == "onlstm" and size % self.chunk_size:
                 flag = f"--{name.replace('_', '-')}"
-                raise ValueError(f"--chunk-size {self.chunk_size}: does not divide {flag} {size}")
+                raise ValueError(
+                    f"{flag} {size}: must be divisible by --chunk-size {self.chunk_size}. "
+                    "Change one of them."
+                )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -73,8 +73,8 @@ class ExportedModel(DistanceModel):
         """
         if "log_probabilities" not in self.graph.outputs:
             raise ValueError(
-                f"{self.graph.path}: a parser does not compute probabilities. Export the model "
-                "with graph='language_model'."
+                f"{self.graph.path}: a parser does not compute probabilities. Export the "
+                "graph language_model."
             )
 
         def scores(ids, lengths):

@@ -41,6 +41,8 @@ _REMEDIES: dict[int | None, str] = {
 def cannot_write(path: StrPath, error: OSError) -> OSError:
     """The error for a file that cannot be written, with the path, the reason and a remedy."""
     remedy = _REMEDIES.get(error.errno, "")
+    if error.errno == errno.ENOENT and Path(path).parent.exists():
+        remedy = "Choose another directory."
     return type(error)(f"{path}: cannot be written ({error.strerror}). {remedy}".rstrip())
 
 

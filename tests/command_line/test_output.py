@@ -178,3 +178,24 @@ def test_errors_write_nothing(command, tmp_path, arguments, parts):
     result = command(*arguments)
     commands.refused("keras-onlstm", result, *parts)
     assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["parse", "score"])
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ("in.txt", "--output in.txt: is also an input, which would be lost. Choose another"),
+        ("../in.txt", None),  # another file
+        ("new.npz", "--output new.npz: .npz is a suffix of models. Choose another name."),
+        ("new.onnx", "--output new.onnx: .onnx is a suffix of models. Choose another name."),
+    ],
+)
+def test_inputs_and_models_are_not_overwritten(command, tmp_path, model, name, output, message):
+    before = model.read_bytes()
+    status, _, errors = command(name, "--file", "in.txt", "--output", output)
+    if message is None:
+        assert status == 0
+    else:
+        assert status == 2 and message in errors
+    assert (tmp_path / "in.txt").read_text() == TEXT and model.read_bytes() == before
+    assert not list(tmp_path.glob("new.*"))

@@ -117,7 +117,10 @@ def test_text_files_are_split(lines, tmp_path):
         (["--data", "folder"], ["folder has no train.txt"]),
         (["--data", "latin.txt"], ["latin.txt: is not UTF-8 text"]),
         (["--data", "long.txt", "gone.txt"], ["--data gone.txt: no such folder or file"]),
-        (["--data", "long.txt", "--units", "7"], ["--chunk-size 5", "does not divide --units 7"]),
+        (
+            ["--data", "long.txt", "--units", "7"],
+            ["--units 7", "must be divisible by --chunk-size 5"],
+        ),
         (["--data", "long.txt", "--model", "gpt"], ["--model gpt: choose one of"]),
         (["--data", "long.txt", "--slots", "3"], ["--slots: belongs to --model prpn"]),
         (["--data", "long.txt", "--chunk", "3"], ["--chunk: did you mean --chunk-size?"]),
