@@ -31,10 +31,10 @@ def load_model(
 ) -> tuple[Any, Any]:
     """Loads a model, and the metadata of its origin or `None`.
 
-    `path` is a `.keras` file, a compact `.npz` file, an exported `.onnx` or `.tflite`
-    file, or a run, whose best model is loaded; by default, the package's `Ensemble`. `provider` and
-    `threads` are for exported files, see `runtime.load`. Without `keras`, an `.npz` file of ON-LSTM
-    models loads as a `compact.CompactModel`, which computes distances with NumPy only.
+    `path` is a `.keras` file, a compact `.npz` file, an exported `.onnx` or `.tflite` file, or a
+    run, whose best model is loaded; by default, the package's `Ensemble`. `provider` and `threads`
+    are for exported files, see `runtime.load`. Without `keras`, an `.npz` file of ON-LSTM models
+    loads as a `compact.CompactModel`, which computes distances with NumPy only.
 
     >>> from keras_onlstm.loading import load_model
     >>> model, metadata = load_model()

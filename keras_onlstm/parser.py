@@ -139,10 +139,10 @@ class Parser:
         """Loads a model and returns its parser.
 
         Args:
-            name_or_path: a `.keras` file, a compact `.npz` file, the directory of a
-                run, or an exported `.onnx` or `.tflite` file, which needs neither Keras nor
-                TensorFlow; or a list of files that are not exported, whose models form an ensemble.
-                Default: the package's models, which vote.
+            name_or_path: a `.keras` file, a compact `.npz` file, the directory of a run, or an
+                exported `.onnx` or `.tflite` file, which needs neither Keras nor TensorFlow; or a
+                list of files that are not exported, whose models form an ensemble. Default: the
+                package's models, which vote.
             layer: as of `Parser`, like `method`, `voters` and `gate`.
             method: `"greedy"`, `"binary"` or `"votes"`.
             provider: device for an exported file, `"cpu"` or `"cuda"`, as in `runtime.load`.

@@ -49,7 +49,7 @@ def read_output(options: argparse.Namespace, form: str | None = None) -> Output 
             f"--output {name}: is a directory, but a name with a suffix means a file. Choose "
             f"another name, or add a slash to write to the directory: {name}/"
         )
-    inputs = [*getattr(options, "file", ()), *as_list(getattr(options, "model", None))]
+    inputs = [*getattr(options, "file", ()), *_as_list(getattr(options, "model", None))]
     if path.exists() and any(Path(i).exists() and path.samefile(i) for i in inputs):
         error(f"--output {name}: is also an input, which would be lost. Choose another name.")
     if form is not None and path.suffix in _MODELS:
@@ -62,7 +62,7 @@ def read_output(options: argparse.Namespace, form: str | None = None) -> Output 
     return Output(path, False)
 
 
-def as_list(value: Any) -> list:
+def _as_list(value):
     """The values of an option that may be missing, single or repeated."""
     return value if isinstance(value, list) else [] if value is None else [value]
 

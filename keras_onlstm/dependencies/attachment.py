@@ -3,7 +3,7 @@
 import itertools
 import reprlib
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -55,8 +55,8 @@ class Attachment:
     (0.6666666666666666, 0.5)
     """
 
-    all: Counts = Counts()  # noqa: RUF009 - it is immutable
-    without_punctuation: Counts = Counts()  # noqa: RUF009
+    all: Counts = field(default_factory=Counts)
+    without_punctuation: Counts = field(default_factory=Counts)
 
     def __add__(self, other: object) -> "Attachment":
         if not isinstance(other, Attachment):

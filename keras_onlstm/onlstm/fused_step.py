@@ -111,9 +111,8 @@ class ONLSTMStep(GatedStep):
         h_derivatives = output_derivatives(output, f_hat * c_tm1 + i_hat * candidate)
         # c = omega * (f * c_tm1 + i * candidate) + (f_tilde - omega) * c_tm1
         #     + (i_tilde - omega) * candidate, with omega = i_tilde * f_tilde.
-        closed = c_tm1 * (1.0 - f) + candidate * (
-            1.0 - i
-        )  # minus the derivative with respect to omega
+        # The derivative with respect to omega, negated.
+        closed = c_tm1 * (1.0 - f) + candidate * (1.0 - i)
         c_derivatives = [
             i_hat * (1.0 - candidate * candidate),
             candidate * omega * i * (1.0 - i),

@@ -25,7 +25,8 @@ def consensus(trees: Iterable[NltkTree], weights: npt.ArrayLike | None = None) -
         `nltk.Tree`, in the form of `build_tree`. Takes time O(words^3).
 
     Raises:
-        ValueError: if there are no trees or words, words differ, or weights are invalid.
+        ValueError: if there is no tree or no word, if the trees have different words, or if the
+            weights are not finite numbers, 0 or above, one for each tree.
 
     >>> from nltk import Tree
     >>> from keras_onlstm.parsing import consensus
