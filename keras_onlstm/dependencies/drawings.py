@@ -216,6 +216,8 @@ def page(
     """
     titles = [""] * len(trees) if captions is None else captions
     if len(titles) != len(trees):
-        raise ValueError(f"captions must have {len(trees)} items, got {len(titles)}.")
+        raise ValueError(
+            f"captions must have {len(trees)} items, one for each tree, got {len(titles)}."
+        )
     pairs = zip(trees, titles, strict=True)
     return pictures_page(title, (draw(tree, "svg", arcs, numbers, text) for tree, text in pairs))

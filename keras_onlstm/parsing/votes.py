@@ -116,7 +116,9 @@ def _weights(weights, count):
         return np.ones(count)
     array = np.asarray(weights, "float64")
     if array.shape != (count,):
-        raise ValueError(f"weights must have the shape ({count},), got {array.shape}.")
+        raise ValueError(
+            f"weights must have the shape ({count},), one for each voter, got {array.shape}."
+        )
     if not np.isfinite(array).all() or (array < 0).any():
         raise ValueError(f"weights must be finite and at least 0, got {array.tolist()}.")
     return array

@@ -443,5 +443,5 @@ def test_wrong_arguments_raise_an_error():
         for style in ("text", "svg", "latex"):
             with pytest.raises(ValueError, match=r"word 1, 'who': .* is not projective"):
                 draw(CROSSED, style, **options)
-    with pytest.raises(ValueError, match=r"captions must have 1 items, got 2\."):
+    with pytest.raises(ValueError, match=r"captions must have 1 items, one for each tree, got 2\."):
         page([CROSSED], captions=["a", "b"])

@@ -149,7 +149,7 @@ PAIR = [left_branching("abc"), right_branching("abc")]
         ([], None, "trees is empty: at least one tree must vote"),
         ([Tree("S", [])], None, "tokens is empty: a sentence without words has no tree"),
         ([*PAIR, balanced("abd")], None, "tree 3 has other words than tree 1"),
-        (PAIR, [1], r"weights must have the shape \(2,\), got \(1,\)"),
+        (PAIR, [1], r"weights must have the shape \(2,\), one for each voter, got \(1,\)"),
         (PAIR, [1, math.nan], "weights must be finite and at least 0"),
     ],
 )
